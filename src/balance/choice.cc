@@ -70,13 +70,14 @@ void LoadWindow::advance(Nanos now) {
   head_start_ += passed * sub_window_;
 }
 
-uint32_t LoadWindow::load(Nanos now) {
-  advance(now);
+uint32_t LoadWindow::load(Nanos now) const {
+  LoadWindow at = *this;
+  at.advance(now);
   // The running tenth has lasted this share of itself; the oldest has left the window by as much.
   const double share = std::clamp(
-      static_cast<double>(now - head_start_) / static_cast<double>(sub_window_), 0.0, 1.0);
-  const uint32_t oldest = counts_[(head_ + 1) % counts_.size()];
-  const double load = static_cast<double>(total_) - share * oldest;
+      static_cast<double>(now - at.head_start_) / static_cast<double>(sub_window_), 0.0, 1.0);
+  const uint32_t oldest = at.counts_[(at.head_ + 1) % at.counts_.size()];
+  const double load = static_cast<double>(at.total_) - share * oldest;
   return static_cast<uint32_t>(std::min(load + 0.5, 4294967295.0));
 }
 

@@ -62,7 +62,7 @@ class LoadWindow {
     counts_[head_] += requests;
     total_ += requests;
   }
-  uint32_t load(Nanos now);
+  uint32_t load(Nanos now) const;
 
  private:
   static constexpr size_t kSubWindows = 10;
