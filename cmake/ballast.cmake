@@ -13,9 +13,18 @@ target_include_directories(ballast_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(ballast_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
   -Wold-style-cast -Woverloaded-virtual -Werror -fno-omit-frame-pointer)
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_definitions(ballast_flags INTERFACE _GLIBCXX_ASSERTIONS)
+endif()
 if(BALLAST_SANITIZE)
-  target_compile_options(ballast_flags INTERFACE -fsanitize=${BALLAST_SANITIZE})
+  # What a sanitizer finds ends the process, so that a test or a fuzzer cannot overlook it.
+  target_compile_options(ballast_flags INTERFACE
+    -fsanitize=${BALLAST_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(ballast_flags INTERFACE -fsanitize=${BALLAST_SANITIZE})
+endif()
+if(BALLAST_FUZZ)
+  # The libraries too, or the fuzzer sees no coverage beyond its own entry point.
+  target_compile_options(ballast_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(BALLAST_TESTS)
   find_package(GTest REQUIRED)

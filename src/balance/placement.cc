@@ -16,7 +16,7 @@ uint64_t SpineTable::rank(size_t bucket, uint64_t name) const {
   return mix(name ^ mix(bucket, ~seed_), seed_);
 }
 
-void SpineTable::set_members(std::vector<Member> members) {
+void SpineTable::set_members(const std::vector<Member>& members) {
   live_.clear();
   live_ids_.clear();
   for (const Member& member : members) {
@@ -93,8 +93,8 @@ void Placement::set_homes(std::vector<uint16_t> home_of_slot) {
 
 void Placement::set_members(size_t layer, std::vector<Member> members) {
   BALLAST_CHECK(layer >= 1 && layer < layers());
-  members_[layer - 1] = members;
-  upper_[layer - 1].set_members(std::move(members));
+  members_[layer - 1] = std::move(members);
+  upper_[layer - 1].set_members(members_[layer - 1]);
   rebuild_partition();
 }
 
@@ -107,7 +107,7 @@ void Placement::rebuild_partition() {
     if (leaf != kNoNode) all.push_back({leaf, true, 0});
   }
   for (const auto& members : members_) all.insert(all.end(), members.begin(), members.end());
-  everyone_.set_members(std::move(all));
+  everyone_.set_members(all);
 }
 
 size_t Placement::max_candidates(Mechanism mechanism, size_t spines) const {

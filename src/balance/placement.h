@@ -30,7 +30,7 @@ class SpineTable {
   static constexpr size_t kBuckets = 65536;
   explicit SpineTable(uint64_t seed = 1, size_t buckets = kBuckets);
 
-  void set_members(std::vector<Member> members);
+  void set_members(const std::vector<Member>& members);
 
   // kNoNode while no member is alive.
   uint16_t owner(uint64_t key_hash) const { return owners_[bucket(key_hash)]; }

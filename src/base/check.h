@@ -5,10 +5,16 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define BALLAST_CHECK(condition)                                                         \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]] {                                                     \
-      std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                      \
-    }                                                                                    \
-  } while (false)
+namespace ballast {
+
+[[noreturn]] inline void check_failed(const char* file, int line, const char* condition) {
+  std::fprintf(stderr, "%s:%d: check failed: %s\n", file, line, condition);
+  std::abort();
+}
+
+}  // namespace ballast
+
+#define BALLAST_CHECK(condition)           \
+  (__builtin_expect(!!(condition), 1) != 0 \
+       ? static_cast<void>(0)              \
+       : ::ballast::check_failed(__FILE__, __LINE__, #condition))
