@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "io/listener.h"
 
@@ -47,6 +48,12 @@ class StreamTest : public testing::Test {
     loop_->after(10 * kSecond, [this] { loop_->stop(); });
   }
 
+  void TearDown() override {
+    for (Echo* end : {&server_, &client_}) {
+      if (end->stream != nullptr) end->stream->close();
+    }
+  }
+
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<Listener> listener_;
   Echo server_;
@@ -83,7 +90,7 @@ TEST_F(StreamTest, PausedReaderGetsEverythingAfterResuming) {
 TEST_F(StreamTest, CloseAfterFlushDeliversAllThenCloses) {
   server_.on_receive = [this] {
     server_.stream->write(std::string(2'000'000, 'y'));
-    server_.stream->close_after_flush();
+    std::exchange(server_.stream, nullptr)->close_after_flush();
   };
   client_.stream->write("go");
   client_.on_close = [this] { loop_->stop(); };
