@@ -10,6 +10,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import check_docs  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
 import check_words  # noqa: E402
@@ -55,7 +56,9 @@ def good_tree(tmp_path):
 
 
 def test_nothing_is_found_in_a_good_tree(good):
-    assert [module.check(good) for module in (check_layers, check_sizes, check_words)] == [[]] * 3
+    put(good, "README.md", "[x](src/top/x.h#a) [y](https://example.org/) `src/top/` `src/NAME`\n")
+    modules = (check_docs, check_layers, check_sizes, check_words)
+    assert [module.check(good) for module in modules] == [[]] * 4
 
 
 @pytest.mark.parametrize("name,text,words", [
@@ -122,6 +125,16 @@ def test_sizes_at_the_limit(good, name, text):
 def test_words(good, name, text, words):
     put(good, name, text)
     assert any(words in finding for finding in check_words.check(good))
+
+
+@pytest.mark.parametrize("text,words", [
+    ("the loop in `src/top/loop.cc`", "names src/top/loop.cc"),
+    ("[the loop](src/top/loop.cc)", "links to src/top/loop.cc"),
+    ("[the loop](loop.md#turn)", "links to loop.md"),
+])
+def test_docs(good, text, words):
+    put(good, "docs.md", text)
+    assert any(words in finding for finding in check_docs.check(good))
 
 
 CTEST = """<testsuite><testcase name="a.B" status="run"/>
