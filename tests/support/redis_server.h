@@ -14,6 +14,8 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -125,19 +127,35 @@ class RedisServer {
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
   ~RedisServer() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
   }
 
   uint16_t port() const { return port_; }
 
  private:
   explicit RedisServer(const std::vector<std::string>& options) : port_(free_port()) {
-    std::vector<std::string> words = {
-        "redis-server", "--bind", "127.0.0.1",    "--port",      std::to_string(port_),
-        "--save",       "",       "--appendonly", "no",          "--loglevel",
-        "warning",      "--dir",  "/tmp",         "--daemonize", "no"};
+    std::string folder = std::filesystem::temp_directory_path() / "ballast-redis-XXXXXX";
+    if (mkdtemp(folder.data()) != nullptr) folder_ = folder;
+    std::vector<std::string> words = {"redis-server",
+                                      "--bind",
+                                      "127.0.0.1",
+                                      "--port",
+                                      std::to_string(port_),
+                                      "--dir",
+                                      folder_,
+                                      "--save",
+                                      "",
+                                      "--appendonly",
+                                      "no",
+                                      "--logfile",
+                                      "/dev/null",
+                                      "--daemonize",
+                                      "no"};
     words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -165,6 +183,7 @@ class RedisServer {
   }
 
   uint16_t port_;
+  std::string folder_;
   pid_t pid_ = -1;
 };
 
