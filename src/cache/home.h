@@ -89,6 +89,9 @@ class Home {
   void on_message(Incarnation node, ToHome message, Nanos now);
   // A node's connection closed. Its lease runs on; it is only no longer written to.
   void on_node_gone(Incarnation node);
+  // The first reply (PTTL's) of a read has come: a push to its key from now on is newer than the
+  // read. Until this is called for the first time, every push during a read counts as newer.
+  void on_read_begun(uint64_t read_id);
   // `ttl_ms` as PTTL says: -1 no expiry, -2 no such key. One reply per command, RESP3 bytes.
   void on_read(uint64_t read_id, int64_t ttl_ms, std::span<const std::string_view> replies,
                Nanos now);

@@ -25,6 +25,7 @@ struct Admit {  // asks for a copy of `command`'s reply; the node holds placehol
 struct Ack {  // no value of `key` older than `version` is held any more
   std::string key;
   uint64_t version;
+  uint64_t epoch = 0;  // of the home that asked: versions of another home say nothing to this one
 };
 struct Release {  // the copy was evicted
   std::string key;
@@ -35,6 +36,7 @@ struct Renew {  // renewal number `seq` of this node's lease on the shard; seq g
 };
 struct DropAllAck {
   uint64_t version;
+  uint64_t epoch = 0;  // as in Ack
 };
 using ToHome = std::variant<Admit, Ack, Release, Renew, DropAllAck>;
 
@@ -42,7 +44,8 @@ using ToHome = std::variant<Admit, Ack, Release, Renew, DropAllAck>;
 struct Fill {
   std::string key;
   CachedCommand command;
-  std::string reply;  // RESP3 bytes
+  std::string
+      reply;  // RESP3 bytes; empty: this command's reply is not cached (an error, too large)
   uint64_t copy_id;
   uint64_t version;
   int64_t ttl_ms;  // the object ends ttl_ms after the node sent renewal `ttl_seq`; -1: it does not
