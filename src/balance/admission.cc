@@ -107,15 +107,19 @@ void Admission::dropped(uint64_t key) {
 std::optional<Admission::Coldest> Admission::coldest() {
   std::array<Coldest, kPool + kSamples> found;
   size_t n = 0;
-  for (size_t i = 0; i < pooled_; ++i) {
-    const auto at = index_.find(pool_[i]);
-    if (at != index_.end()) found[n++] = {at->second, count_of(entries_[at->second])};
-  }
-  for (size_t i = 0; i < kSamples && !entries_.empty(); ++i) {
-    const size_t at = random_.below(entries_.size());
-    const auto same = [at](const Coldest& c) { return c.at == at; };
-    if (std::any_of(found.begin(), found.begin() + static_cast<ptrdiff_t>(n), same)) continue;
-    found[n++] = {at, count_of(entries_[at])};
+  const auto take = [&](size_t at) { found[n++] = {at, count_of(entries_[at])}; };
+  if (entries_.size() <= found.size()) {
+    for (size_t at = 0; at < entries_.size(); ++at) take(at);
+  } else {
+    for (size_t i = 0; i < pooled_; ++i) {
+      const auto held = index_.find(pool_[i]);
+      if (held != index_.end()) take(held->second);
+    }
+    for (size_t i = 0; i < kSamples; ++i) {
+      const size_t at = random_.below(entries_.size());
+      const auto same = [at](const Coldest& c) { return c.at == at; };
+      if (std::none_of(found.begin(), found.begin() + static_cast<ptrdiff_t>(n), same)) take(at);
+    }
   }
   if (n == 0) return std::nullopt;
   std::sort(found.begin(), found.begin() + static_cast<ptrdiff_t>(n),
