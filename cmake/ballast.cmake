@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One target per folder: ballast_library(NAME SOURCES ... DEPS ... TESTS ... FUZZ ...).
+# One target per folder: ballast_library(NAME SOURCES ... DEPS ... TESTS ... FUZZ ... BENCH ...).
 
 find_package(Threads REQUIRED)
 find_program(CCACHE ccache)
@@ -31,8 +31,10 @@ if(BALLAST_TESTS)
   include(GoogleTest)
 endif()
 
+find_package(benchmark QUIET)
+
 function(ballast_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS;FUZZ" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS;FUZZ;BENCH" ${ARGN})
   if(ARG_SOURCES)
     add_library(ballast_${name} STATIC ${ARG_SOURCES})
     target_link_libraries(ballast_${name} PUBLIC ballast_flags ${ARG_DEPS})
@@ -59,5 +61,13 @@ function(ballast_library name)
       continue()
     endif()
     target_link_libraries(${fuzzer} PRIVATE ballast_${name})
+  endforeach()
+  # Built on request only: cmake --build --preset release --target x_bench.
+  foreach(source ${ARG_BENCH})
+    if(benchmark_FOUND)
+      get_filename_component(bench ${source} NAME_WE)
+      add_executable(${bench} EXCLUDE_FROM_ALL ${source})
+      target_link_libraries(${bench} PRIVATE ballast_${name} benchmark::benchmark_main)
+    endif()
   endforeach()
 endfunction()

@@ -14,8 +14,9 @@ namespace {
 
 bool is_line(char type) { return type == '+' || type == '-' || type == ',' || type == '('; }
 
-// `$n\r\n` + n bytes + CRLF, whole and at the front of the input: its size, else 0.
+// `$n\r\n` + n bytes + CRLF or `$-1\r\n`, whole and at the front of the input: its size, else 0.
 size_t whole_bulk(const char* p, size_t size) {
+  if (size >= 5 && std::memcmp(p, "$-1\r\n", 5) == 0) return 5;
   if (size < 6 || p[0] != '$' || p[1] < '1' || p[1] > '9') return 0;
   const size_t stop = std::min<size_t>(size - 1, 9);
   size_t length = 0;

@@ -7,7 +7,7 @@
 #include "proto/resp_command.h"
 #include "proto/resp_value.h"
 #include "proto/slot.h"
-#include "support/redis_server.h"
+#include "redis_server.h"
 
 namespace ballast::proto {
 namespace {

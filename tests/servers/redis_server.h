@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real redis-server for tests: started on a free loopback port, ended with the object. Also a
-// plain blocking connection to it. Header only; tests include it as "support/redis_server.h".
+// plain blocking connection to it. Header only; include it as "redis_server.h".
 #pragma once
 
 #include <arpa/inet.h>
