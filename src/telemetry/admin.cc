@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/admin.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <optional>
+#include <set>
+#include <thread>
+
+namespace ballast::telemetry {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using Tcp = asio::ip::tcp;
+using boost::system::error_code;
+using Request = http::request<http::string_body>;
+using Response = http::response<http::string_body>;
+
+constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+constexpr const char* kTextType = "text/plain; charset=utf-8";
+constexpr uint64_t kMostBody = 1024;  // no request here needs one
+
+Response answer(http::status status, const char* type, std::string body) {
+  Response response{status, 11};
+  response.set(http::field::content_type, type);
+  response.set(http::field::cache_control, "no-store");
+  response.body() = std::move(body);
+  return response;
+}
+
+Response readiness_answer(const Readiness& readiness, bool verbose) {
+  std::string body;
+  if (verbose) {
+    for (const Check& check : readiness.checks) {
+      body += fmt::format("[{}] {}{}{}\n", check.good ? "+" : "-", check.name,
+                          check.detail.empty() ? "" : ": ", check.detail);
+    }
+  }
+  body += readiness.ready ? "ready\n" : "not ready\n";
+  return answer(readiness.ready ? http::status::ok : http::status::service_unavailable, kTextType,
+                std::move(body));
+}
+
+Response route(const AdminHandlers& handlers, const Request& request) {
+  const std::string_view target(request.target().data(), request.target().size());
+  const std::string_view path = target.substr(0, target.find('?'));
+  const std::string_view query = path.size() < target.size() ? target.substr(path.size() + 1) : "";
+  const bool known = path == "/metrics" || path == "/status" || path == "/livez" ||
+                     path == "/healthz" || path == "/readyz";
+  if (!known) {
+    return answer(http::status::not_found, kTextType,
+                  "not found; there are /metrics /status /livez /readyz /healthz\n");
+  }
+  if (request.method() != http::verb::get && request.method() != http::verb::head) {
+    Response response = answer(http::status::method_not_allowed, kTextType, "only GET and HEAD\n");
+    response.set(http::field::allow, "GET, HEAD");
+    return response;
+  }
+  if (path == "/metrics") return answer(http::status::ok, kMetricsType, handlers.metrics());
+  if (path == "/status") {
+    return answer(http::status::ok, "application/json", handlers.status_json());
+  }
+  if (path == "/readyz") {
+    return readiness_answer(handlers.ready(), query == "verbose" || query.starts_with("verbose="));
+  }
+  return answer(http::status::ok, kTextType, "ok\n");
+}
+
+// Status for a request that could not be read; nothing to answer when the client just left.
+std::optional<http::status> status_of(error_code error) {
+  if (error == http::error::header_limit) return http::status::request_header_fields_too_large;
+  if (error == http::error::body_limit) return http::status::payload_too_large;
+  if (error == http::error::end_of_stream || error == http::error::partial_message) return {};
+  if (error == beast::error::timeout) return {};
+  const bool parsing = error.category() == make_error_code(http::error::bad_method).category();
+  return parsing ? std::optional(http::status::bad_request) : std::nullopt;
+}
+
+class Session;
+
+struct Shared {
+  AdminHandlers handlers;
+  AdminLimits limits;
+  std::set<std::shared_ptr<Session>> sessions;
+  bool stopping = false;
+};
+
+// One connection: reads a request, answers it, until either side has enough.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(Tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {}
+
+  void read() {
+    parser_.emplace();
+    parser_->header_limit(shared_.limits.header_bytes);
+    parser_->body_limit(kMostBody);
+    writing_ = false;
+    stream_.expires_after(shared_.limits.idle);
+    http::async_read(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](error_code error, size_t) { self->on_read(error); });
+  }
+
+  void close_if_idle() {
+    if (!writing_) close();
+  }
+
+  void refuse() {
+    Response response =
+        answer(http::status::service_unavailable, kTextType, "too many connections\n");
+    write(std::move(response), false, false);
+  }
+
+ private:
+  void on_read(error_code error) {
+    if (error) {
+      const auto status = status_of(error);
+      if (!status) return close();
+      return write(answer(*status, kTextType, error.message() + "\n"), false, false);
+    }
+    const Request& request = parser_->get();
+    write(route(shared_.handlers, request), request.keep_alive(),
+          request.method() == http::verb::head);
+  }
+
+  void write(Response response, bool keep_alive, bool head) {
+    writing_ = true;
+    keep_alive_ = keep_alive && !shared_.stopping;
+    response_ = std::move(response);
+    response_.keep_alive(keep_alive_);
+    response_.content_length(response_.body().size());
+    if (head) response_.body().clear();
+    stream_.expires_after(shared_.limits.idle);
+    http::async_write(stream_, response_, [self = shared_from_this()](error_code error, size_t) {
+      self->on_written(error);
+    });
+  }
+
+  void on_written(error_code error) {
+    if (error) return close();
+    if (keep_alive_ && !shared_.stopping) return read();
+    // Half-close and take what is still arriving, else the answer may be lost to a reset.
+    stream_.socket().shutdown(Tcp::socket::shutdown_send, error);
+    if (error || shared_.stopping) return close();
+    stream_.expires_after(
+        std::min<std::chrono::milliseconds>(shared_.limits.idle, std::chrono::milliseconds(1000)));
+    writing_ = false;
+    swallow(0);
+  }
+
+  void swallow(size_t so_far) {
+    constexpr size_t kMostSwallowed = 256 * 1024;
+    stream_.async_read_some(asio::buffer(scrap_),
+                            [self = shared_from_this(), so_far](error_code error, size_t got) {
+                              if (error || so_far + got > kMostSwallowed) return self->close();
+                              self->swallow(so_far + got);
+                            });
+  }
+
+  void close() {
+    stream_.close();
+    shared_.sessions.erase(shared_from_this());
+  }
+
+  beast::tcp_stream stream_;
+  Shared& shared_;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  Response response_;
+  std::array<char, 4096> scrap_;
+  bool keep_alive_ = false;
+  bool writing_ = false;
+};
+
+}  // namespace
+
+class AdminServer::Impl {
+ public:
+  Impl(AdminHandlers handlers, AdminLimits limits)
+      : acceptor_(context_), pause_(context_), grace_(context_) {
+    shared_.handlers = std::move(handlers);
+    shared_.limits = limits;
+  }
+
+  Result<> listen(const model::Endpoint& endpoint) {
+    const std::string name = fmt::format("admin address {}", model::to_string(endpoint));
+    error_code error;
+    Tcp::resolver resolver(context_);
+    const auto found = resolver.resolve(endpoint.host, std::to_string(endpoint.port),
+                                        Tcp::resolver::passive, error);
+    if (error) return fail(ErrorCode::kInvalid, fmt::format("{}: {}", name, error.message()));
+    const Tcp::endpoint address = found.begin()->endpoint();
+    acceptor_.open(address.protocol(), error);
+    if (!error) acceptor_.set_option(Tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(address, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (error) return fail_errno(fmt::format("cannot listen at {}", name), error.value());
+    const Tcp::endpoint local = acceptor_.local_endpoint(error);
+    if (error) return fail_errno(fmt::format("cannot listen at {}", name), error.value());
+    address_ = {endpoint.host, local.port()};
+    accept();
+    thread_ = std::thread([this] { context_.run(); });
+    return {};
+  }
+
+  const model::Endpoint& address() const { return address_; }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    asio::post(context_, [this] {
+      shared_.stopping = true;
+      error_code ignored;
+      acceptor_.close(ignored);
+      pause_.cancel();
+      const auto sessions = shared_.sessions;
+      for (const auto& session : sessions) session->close_if_idle();
+      if (shared_.sessions.empty()) return;
+      grace_.expires_after(std::chrono::seconds(1));
+      grace_.async_wait([this](error_code) { context_.stop(); });
+      watch_drain();
+    });
+    thread_.join();
+    shared_.sessions.clear();
+  }
+
+ private:
+  void accept() {
+    acceptor_.async_accept([this](error_code error, Tcp::socket socket) {
+      if (shared_.stopping) return;
+      if (error) return accept_later();
+      const bool full = shared_.sessions.size() >= shared_.limits.connections;
+      // Refused connections are held for the moment of their answer; beyond that they are dropped.
+      if (shared_.sessions.size() < 2 * shared_.limits.connections) {
+        auto session = std::make_shared<Session>(std::move(socket), shared_);
+        shared_.sessions.insert(session);
+        full ? session->refuse() : session->read();
+      }
+      accept();
+    });
+  }
+
+  // Out of file descriptors: trying again at once would spin.
+  void accept_later() {
+    pause_.expires_after(std::chrono::milliseconds(100));
+    pause_.async_wait([this](error_code error) {
+      if (!error && !shared_.stopping) accept();
+    });
+  }
+
+  void watch_drain() {
+    pause_.expires_after(std::chrono::milliseconds(10));
+    pause_.async_wait([this](error_code) {
+      if (shared_.sessions.empty()) return static_cast<void>(grace_.cancel());
+      watch_drain();
+    });
+  }
+
+  asio::io_context context_{1};
+  Tcp::acceptor acceptor_;
+  asio::steady_timer pause_;
+  asio::steady_timer grace_;
+  Shared shared_;
+  model::Endpoint address_;
+  std::thread thread_;
+};
+
+AdminServer::AdminServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+AdminServer::~AdminServer() { stop(); }
+
+Result<std::unique_ptr<AdminServer>> AdminServer::start(const model::Endpoint& endpoint,
+                                                        AdminHandlers handlers,
+                                                        AdminLimits limits) {
+  auto impl = std::make_unique<Impl>(std::move(handlers), limits);
+  if (const Result<> listening = impl->listen(endpoint); !listening) {
+    return Unexpected(listening.error());
+  }
+  return std::unique_ptr<AdminServer>(new AdminServer(std::move(impl)));
+}
+
+model::Endpoint AdminServer::address() const { return impl_->address(); }
+
+void AdminServer::stop() { impl_->stop(); }
+
+}  // namespace ballast::telemetry
