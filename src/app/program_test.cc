@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user meets it: words, exit status, which stream.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "app/option_table.h"
+#include "telemetry/admin.h"
+#include "telemetry/status.h"
+
+namespace ballast::app {
+namespace {
+
+struct Outcome {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+Outcome run(const std::string& arguments) {
+  const std::string err_path = testing::TempDir() + "/ballast-program-test-err";
+  Outcome result;
+  FILE* pipe = popen((BALLAST_PROGRAM " " + arguments + " 2>" + err_path).c_str(), "r");
+  char buffer[4096];
+  while (const size_t got = fread(buffer, 1, sizeof buffer, pipe)) result.out.append(buffer, got);
+  const int status = pclose(pipe);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  std::ifstream err(err_path);
+  result.err.assign(std::istreambuf_iterator<char>(err), {});
+  std::remove(err_path.c_str());
+  return result;
+}
+
+TEST(Program, WrongUsageIsStatusTwoAndOneLineOnStderr) {
+  for (const char* arguments :
+       {"cahce up", "cache frob", "nonsense", "config check --sampel 3", "config check --sample x",
+        "config check", "config show -c /nowhere/tier.toml", "version --frob", "version stray",
+        "help nonsense", "config check --rack :1 --role king", "cache status --admin off"}) {
+    const Outcome result = run(arguments);
+    EXPECT_EQ(result.status, 2) << arguments << result.err;
+    EXPECT_EQ(result.out, "") << arguments;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_TRUE(result.err.starts_with("ballast")) << result.err;
+  }
+  EXPECT_EQ(run("").status, 2);
+  EXPECT_NE(run("confg show").err.find("did you mean ballast config show?"), std::string::npos);
+}
+
+TEST(Program, HelpIsOnStdoutAndStatusZero) {
+  for (const char* arguments : {"help", "--help", "-h", "help config check", "help cache",
+                                "cache --help", "config show --help", "version -h"}) {
+    const Outcome result = run(arguments);
+    EXPECT_EQ(result.status, 0) << arguments;
+    EXPECT_NE(result.out.find("Usage: ballast"), std::string::npos) << arguments;
+    EXPECT_EQ(result.err, "") << arguments;
+  }
+  EXPECT_TRUE(run("version").out.starts_with("ballast 0."));
+}
+
+TEST(Program, TheCommittedReferencePageIsWhatTheProgramPrints) {
+  std::ifstream page(BALLAST_REFERENCE_PAGE);
+  const std::string committed{std::istreambuf_iterator<char>(page), {}};
+  EXPECT_EQ(committed, run("help --markdown").out)
+      << "run: build/dev/ballast help --markdown > docs/reference/cache.md";
+}
+
+TEST(Program, ConfigCheckSaysWhatIsGood) {
+  const Outcome result = run("config check --rack :1,:2 --rack :3 --spines 4");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "good for role all: 2 racks, 3 shards, 4 spines\n");
+}
+
+TEST(Program, StatusPrintsTablesAndJson) {
+  telemetry::Status status;
+  status.tier = "shop";
+  status.role = "all";
+  status.shards = {{"127.0.0.1:7000", "rack-0", true, 120, 12.5, ""},
+                   {"127.0.0.1:7001", "rack-0", false, 3, 0, "connection refused"}};
+  status.nodes = {{"spine-0", "spine", 5, 2048, 40, 1000, 900, 100, true}};
+  status.hottest = {{"user:\x1b[2J", "spine-0", 77}};
+  auto server = telemetry::AdminServer::start(
+      {"127.0.0.1", 0}, {[] { return std::string(); }, [&] { return telemetry::to_json(status); },
+                         [] { return telemetry::Readiness{true, {}}; }});
+  ASSERT_TRUE(server) << server.error().message;
+  const std::string admin = " --admin " + model::to_string((*server)->address());
+  const Outcome text = run("cache status" + admin);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("down: connection refused"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("90.0 %"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("user:\\x1b[2J"), std::string::npos) << text.out;
+  EXPECT_EQ(run("cache status --json" + admin).out, telemetry::to_json(status));
+  (*server)->stop();
+  const Outcome gone = run("cache status" + admin);
+  EXPECT_EQ(gone.status, 1);
+  EXPECT_NE(gone.err.find("refused"), std::string::npos) << gone.err;
+}
+
+}  // namespace
+}  // namespace ballast::app

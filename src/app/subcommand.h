@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A subcommand of the program. To add one: a file of its own with its run function, declared here,
+// and a row in main.cc's table; help, dispatch and did-you-mean follow.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ballast::app {
+
+using Arguments = std::vector<std::string>;  // what follows the subcommand's own words
+
+struct Subcommand {
+  const char* name;                        // the words after "ballast", e.g. "cache up"
+  const char* help;                        // one line
+  int (*run)(const Arguments& arguments);  // gives the exit status: kExitDone, …
+};
+
+int run_cache_status(const Arguments& arguments);
+int run_config_check(const Arguments& arguments);
+int run_config_show(const Arguments& arguments);
+int run_version(const Arguments& arguments);
+
+}  // namespace ballast::app
