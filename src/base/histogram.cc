@@ -25,6 +25,14 @@ double Histogram::mean() const {
   return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
 }
 
+uint64_t Histogram::count_at_most(int64_t value) const {
+  if (value < 0) return 0;
+  if (value >= max_) return count_;
+  uint64_t seen = 0;
+  for (size_t i = 0; i <= bucket(static_cast<uint64_t>(value)); ++i) seen += counts_[i];
+  return seen;
+}
+
 int64_t Histogram::quantile(double q) const {
   if (count_ == 0) return 0;
   const double wanted = std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_));

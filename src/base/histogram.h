@@ -34,6 +34,9 @@ class Histogram {
   // The value at rank ceil(q * count), q in [0, 1], at most 1/128 above the true one and never
   // outside [min, max]; 0 when empty.
   int64_t quantile(double q) const;
+  // How many values were at most this; those within 1/128 above it may be counted too.
+  uint64_t count_at_most(int64_t value) const;
+  double sum() const { return static_cast<double>(sum_); }
 
  private:
   static constexpr unsigned kBits = 7;

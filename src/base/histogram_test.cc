@@ -97,5 +97,22 @@ TEST(Histogram, QuantilesAndMergeAgreeWithSorting) {
   }
 }
 
+TEST(Histogram, CountAtMostGrowsToTheWhole) {
+  Histogram histogram;
+  EXPECT_EQ(histogram.count_at_most(1000), 0U);
+  uint64_t exact = 0;
+  for (int64_t value = 0; value < 1'000'000; value += 7) {
+    histogram.record(value);
+    if (value <= 250'000) ++exact;
+  }
+  EXPECT_EQ(histogram.count_at_most(-1), 0U);
+  EXPECT_EQ(histogram.count_at_most(0), 1U);
+  EXPECT_EQ(histogram.count_at_most(69), 10U);
+  EXPECT_GE(histogram.count_at_most(250'000), exact);
+  EXPECT_LE(histogram.count_at_most(250'000), exact + exact / 128 + 1);
+  EXPECT_EQ(histogram.count_at_most(1'000'000), histogram.count());
+  EXPECT_DOUBLE_EQ(histogram.sum(), histogram.mean() * static_cast<double>(histogram.count()));
+}
+
 }  // namespace
 }  // namespace ballast
