@@ -10,6 +10,7 @@
 #include "app/option_table.h"
 #include "app/subcommand.h"
 #include "app/units.h"
+#include "telemetry/metrics.h"
 
 namespace ballast::app {
 namespace {
@@ -75,6 +76,10 @@ int unknown_command(const Arguments& words) {
 int run_help(const Arguments& arguments) {
   if (arguments == Arguments{"--markdown"}) {
     std::fputs(reference_page().c_str(), stdout);
+    return kExitDone;
+  }
+  if (arguments == Arguments{"--metrics"}) {
+    std::fputs(telemetry::metrics_page().c_str(), stdout);
     return kExitDone;
   }
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {

@@ -62,11 +62,16 @@ TEST(Program, HelpIsOnStdoutAndStatusZero) {
   EXPECT_TRUE(run("version").out.starts_with("ballast 0."));
 }
 
-TEST(Program, TheCommittedReferencePageIsWhatTheProgramPrints) {
-  std::ifstream page(BALLAST_REFERENCE_PAGE);
+void expect_page(const std::string& name, const std::string& arguments) {
+  std::ifstream page(BALLAST_REFERENCE "/" + name);
   const std::string committed{std::istreambuf_iterator<char>(page), {}};
-  EXPECT_EQ(committed, run("help --markdown").out)
-      << "run: build/dev/ballast help --markdown > docs/reference/cache.md";
+  EXPECT_EQ(committed, run(arguments).out)
+      << "run: ballast " << arguments << " > docs/reference/" << name;
+}
+
+TEST(Program, TheCommittedReferencePagesAreWhatTheProgramPrints) {
+  expect_page("cache.md", "help --markdown");
+  expect_page("cache-metrics.md", "help --metrics");
 }
 
 TEST(Program, ConfigCheckSaysWhatIsGood) {
