@@ -15,6 +15,7 @@ HEAD_LINES = 12
 FUNCTION_LIMIT = 70
 LINE_LIMIT = 100
 LINK = re.compile(r"https?://")
+RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)  # a page's text, wrapped for its readers
 CODE = (".cc", ".h", ".c", ".py", ".sh", ".js", ".mjs", ".cmake", ".pml", "CMakeLists.txt")
 SHELL_FUNCTION = re.compile(r"^(\w+)\s*\(\)\s*\{\s*$")
 
@@ -45,7 +46,10 @@ def check_file(name, text):
     elif len(lines) > FILE_EXPLAINS and not EXPLANATION.search("\n".join(lines[:HEAD_LINES])):
         found.append(f'{name}: {len(lines)} lines; over {FILE_EXPLAINS} the head says why '
                      '("Long because …")')
-    for number, line in enumerate(lines, 1):
+    measured = text
+    if tree.is_cxx(name):
+        measured = RAW_STRING.sub(lambda match: "\n" * match.group().count("\n"), text)
+    for number, line in enumerate(measured.splitlines(), 1):
         if len(line) > LINE_LIMIT and not LINK.search(line):
             found.append(f"{name}:{number}: {len(line)} columns, the limit is {LINE_LIMIT}")
     functions = []

@@ -90,6 +90,7 @@ SHELL_LONG = "#!/bin/bash\nf() {\n" + "  :\n" * 69 + "}\n"
     ("a.cc", HEAD + "// Long because of its table.\n" + "\n" * 800, "the limit is 800"),
     ("a.py", "\n" * 501, "over 500 the head says why"),
     ("a.cc", "x" * 101, "the limit is 100"),
+    ("a.cc", f'x = R"(\n{"x" * 101}\n)";\n{"y" * 102}\n', "a.cc:4: 102 columns"),
     ("a.py", PYTHON_LONG, "f has 71 lines"),
     ("a", SHELL_LONG, "f has 71 lines"),
 ])
@@ -101,6 +102,7 @@ def test_sizes(good, name, text, words):
 @pytest.mark.parametrize("name,text", [
     ("a.cc", HEAD + "// Long because of its table.\n" + "\n" * 600),
     ("a.py", PYTHON_LONG.replace("    x = 1\n", "", 1)),
+    ("a.cc", HEAD + f'x = R"(\n{"x" * 101}\n)";\n'),
     ("a.py", "# https://example.org/" + "x" * 100),
 ])
 def test_sizes_at_the_limit(good, name, text):
