@@ -164,40 +164,49 @@ class Process:
         self.close()
 
 
-class RedisServer:
-    """Debian's redis-server on a free loopback port, without persistence."""
+class Server:
+    """A Process with a folder of its own that can be started again after kill() or stop().
 
-    def __init__(self, *options, port=None, name="redis"):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="ballast-redis-"))
-        self.options = options
+    Subclasses say argv() and ready(). A context manager; close() is for finalizers, stop() is the
+    checked ending by SIGTERM.
+    """
+
+    def __init__(self, name, env=None):
         self.name = name
-        self.port = port or free_port()
+        self.env = env
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"ballast-{name}-"))
         self.process = None
+
+    def argv(self):
+        raise NotImplementedError
+
+    def ready(self):
+        raise NotImplementedError
+
+    def begin(self):
+        """The first start; leaves nothing behind when it fails."""
         try:
             self.start()
         except BaseException:
             self.close()
             raise
 
-    @property
-    def address(self):
-        return f"127.0.0.1:{self.port}"
+    def start(self):
+        self.process = Process(self.name, self.argv(), self.directory, self.env)
+        self.process.wait_ready(self.ready)
 
     @property
     def pid(self):
         return self.process.pid
 
-    def start(self):
-        """Starts, or starts again on the same port after kill() or stop()."""
-        self.process = Process(
-            self.name,
-            ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "",
-             "--appendonly", "no", "--dir", self.directory, *self.options],
-            self.directory)
-        self.process.wait_ready(lambda: ping(self.port))
+    def output(self):
+        return self.process.output() if self.process else ""
+
+    def running(self):
+        return self.process.running()
 
     def stop(self):
-        self.process.stop()
+        self.process.stop(expect=0)
 
     def kill(self):
         self.process.kill()
@@ -208,8 +217,8 @@ class RedisServer:
     def resume(self):
         self.process.resume()
 
-    def output(self):
-        return self.process.output()
+    def signal(self, number):
+        self.process.signal(number)
 
     def close(self):
         if self.process:
@@ -223,126 +232,131 @@ class RedisServer:
         self.close()
 
 
-class Tier:
-    """`ballast cache up` in front of racks of shards, all roles in one process.
+class RedisServer(Server):
+    """Debian's redis-server on a free loopback port, without persistence."""
 
-    racks is a list of lists of RedisServer. stop() is the checked ending (SIGTERM, status 0);
-    close() is for finalizers.
-    """
-
-    def __init__(self, racks, spines=2, options=(), port=None, env=None):
-        binary = ballast_binary()
-        if not binary.exists():
-            raise HarnessError(f"{binary} is not there: ./dev build makes it")
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="ballast-tier-"))
-        self.racks = racks
+    def __init__(self, *options, port=None, name="redis"):
+        super().__init__(name)
+        self.options = options
         self.port = port or free_port()
-        self.admin_port = free_port()
-        self.options = list(options)
-        self.spines = spines
-        self.env = env
-        self.binary = binary
-        self.process = None
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
+        self.begin()
 
     @property
     def address(self):
         return f"127.0.0.1:{self.port}"
 
+    def argv(self):
+        return ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "",
+                "--appendonly", "no", "--dir", self.directory, *self.options]
+
+    def ready(self):
+        return ping(self.port)
+
+
+class Tier(Server):
+    """`ballast cache up` in front of racks of shards, all roles in one process.
+
+    racks is a list of lists of RedisServer.
+    """
+
+    def __init__(self, racks, spines=2, options=(), port=None, env=None):
+        super().__init__("tier", env)
+        self.racks = racks
+        self.spines = spines
+        self.options = list(options)
+        self.port = port or free_port()
+        self.admin_port = free_port()
+        self.begin()
+
     @property
-    def pid(self):
-        return self.process.pid
+    def address(self):
+        return f"127.0.0.1:{self.port}"
 
     def argv(self):
-        words = [self.binary, "cache", "up"]
+        words = [ballast_binary(), "cache", "up"]
         for rack in self.racks:
             words += ["--rack", ",".join(shard.address for shard in rack)]
         return words + ["--spines", self.spines, "--listen", self.address,
                         "--admin", f"127.0.0.1:{self.admin_port}", *self.options]
 
-    def start(self):
-        self.process = Process("tier", self.argv(), self.directory, self.env)
-        self.process.wait_ready(lambda: ping(self.port))
-
-    def output(self):
-        return self.process.output()
-
-    def stop(self):
-        self.process.stop(expect=0)
-
-    def kill(self):
-        self.process.kill()
-
-    def pause(self):
-        self.process.pause()
-
-    def resume(self):
-        self.process.resume()
-
-    def close(self):
-        if self.process:
-            self.process.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+    def ready(self):
+        return ping(self.port)
 
 
-class Role:
-    """One role as a process of its own: `ballast cache router|leaf|spine|controller -c tier.toml`.
+class Role(Server):
+    """One role of a tier as a process of its own: `ballast cache ROLE -c tier.toml`."""
 
-    toml is the text of the configuration file, ready says when the role is up.
+    def __init__(self, role, toml, options=(), name="", env=None):
+        super().__init__(name or role, env)
+        self.role = role
+        self.options = list(options)
+        self.admin_port = free_port()
+        self.member = name
+        self.config = self.directory / "tier.toml"
+        self.config.write_text(toml, encoding="utf-8")
+        self.begin()
+
+    def argv(self):
+        named = ["--name", self.member] if self.member else []
+        return [ballast_binary(), "cache", self.role, "-c", self.config, *named,
+                "--admin", f"127.0.0.1:{self.admin_port}", *self.options]
+
+    def ready(self):
+        return http_ok(self.admin_port, "/readyz")
+
+
+class SplitTier:
+    """A tier whose roles are processes of their own, which share one tier.toml.
+
+    leaves and spines are Roles in the order of the racks and of their numbers; routers listen on
+    router_ports.
     """
 
-    def __init__(self, role, toml, ready, options=(), env=None):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"ballast-{role}-"))
-        self.process = None
-        config = self.directory / "tier.toml"
-        config.write_text(toml, encoding="utf-8")
-        self.argv = [ballast_binary(), "cache", role, "-c", config, *options]
-        self.role = role
-        self.ready = ready
-        self.env = env
+    def __init__(self, racks, spines=2, routers=1, settings="", env=None):
+        self.leaf_ports = [free_port() for _ in racks]
+        self.spine_ports = [free_port() for _ in range(spines)]
+        self.router_ports = [free_port() for _ in range(routers)]
+        self.toml = settings + self._members(racks)
+        self.leaves, self.spines, self.routers = [], [], []
         try:
-            self.start()
+            for number in range(len(racks)):
+                self.leaves.append(Role("leaf", self.toml, name=f"rack-{number}", env=env))
+            for number in range(spines):
+                self.spines.append(Role("spine", self.toml, name=f"spine-{number}", env=env))
+            for port in self.router_ports:
+                listen = ["--listen", f"127.0.0.1:{port}"]
+                self.routers.append(Role("router", self.toml, listen, env=env))
         except BaseException:
             self.close()
             raise
 
-    @property
-    def pid(self):
-        return self.process.pid
+    def _members(self, racks):
+        text = ""
+        for number, rack in enumerate(racks):
+            shards = ", ".join(f'"{shard.address}"' for shard in rack)
+            text += (f'\n[[rack]]\nname = "rack-{number}"\nshards = [{shards}]\n'
+                     f'leaf = "127.0.0.1:{self.leaf_ports[number]}"\n')
+        for number, port in enumerate(self.spine_ports):
+            text += f'\n[[spine]]\nname = "spine-{number}"\naddress = "127.0.0.1:{port}"\n'
+        return text
 
-    def start(self):
-        self.process = Process(self.role, self.argv, self.directory, self.env)
-        self.process.wait_ready(self.ready)
+    @property
+    def port(self):
+        return self.router_ports[0]
+
+    def roles(self):
+        return self.routers + self.spines + self.leaves
 
     def output(self):
-        return self.process.output()
+        return "\n".join(f"{role.name}:\n{role.output()}" for role in self.roles())
 
     def stop(self):
-        self.process.stop(expect=0)
-
-    def kill(self):
-        self.process.kill()
-
-    def pause(self):
-        self.process.pause()
-
-    def resume(self):
-        self.process.resume()
+        for role in self.roles():
+            role.stop()
 
     def close(self):
-        if self.process:
-            self.process.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        for role in self.roles():
+            role.close()
 
     def __enter__(self):
         return self

@@ -104,18 +104,22 @@ class Skip:
                 and (self.everywhere or kind == "tier"))
 
     def expression(self):
-        body = re.escape(self.test).replace(r"\*", ".*").replace(r"\?", ".")
-        return f"^{body}$"
+        """A regular expression for Tcl and Python: `*` stands for any text, ` except ` takes out."""
+        wanted, _, kept = self.test.partition(" except ")
+        ahead = f"(?!{_glob(kept)}$)" if kept else ""
+        return f"^{ahead}{_glob(wanted)}$"
 
     def pattern(self):
         """What the suite's --skipfile takes: a name, or '/' and a regular expression."""
-        if not any(letter in self.test for letter in "*?"):
-            return self.test
-        # Tcl takes every escaped punctuation mark as itself, as Python's re.escape writes it.
-        return "/" + self.expression()
+        return "/" + self.expression() if "*" in self.test else self.test
 
     def matches(self, name):
         return bool(re.match(self.expression(), name))
+
+
+def _glob(text):
+    # Tcl takes an escaped punctuation mark or space as itself, as Python does.
+    return ".*".join(re.escape(part) for part in text.split("*"))
 
 
 def read_skips(path=SKIP_FILE):
