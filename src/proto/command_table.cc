@@ -103,11 +103,11 @@ void add_tips(CommandInfo& info, const Value& tips) {
 
 // The value under `name` in a map, which in RESP2 is an array of names and values.
 const Value& field(const Value& map, std::string_view name) {
-  static const Value kNone;
+  static const Value none;
   for (size_t i = 0; i + 1 < map.children.size(); i += 2) {
     if (map.children[i].string == name) return map.children[i + 1];
   }
-  return kNone;
+  return none;
 }
 
 KeySpec read_spec(const Value& value) {

@@ -29,11 +29,11 @@ Parsed parse_all(std::string_view input, const std::vector<size_t>& cuts,
   std::string buffer;
   size_t given = 0;
   for (size_t i = 0; i <= cuts.size(); ++i) {
-    const size_t upto = i < cuts.size() ? cuts[i] : input.size();
-    std::string moved = buffer + std::string(input.substr(given, upto - given));
+    const size_t until = i < cuts.size() ? cuts[i] : input.size();
+    std::string moved = buffer + std::string(input.substr(given, until - given));
     moved.shrink_to_fit();
     buffer.swap(moved);
-    given = upto;
+    given = until;
     while (true) {
       const Status status = parser.parse(buffer);
       if (status == Status::kError) {

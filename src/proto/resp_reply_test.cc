@@ -13,9 +13,9 @@ long scan_pieces(std::string_view input, const std::vector<size_t>& cuts) {
   ReplyScanner scanner;
   size_t at = 0;
   for (size_t i = 0; i <= cuts.size(); ++i) {
-    const size_t upto = i < cuts.size() ? cuts[i] : input.size();
+    const size_t until = i < cuts.size() ? cuts[i] : input.size();
     // A copy of exactly the piece, so that a sanitizer sees a read beyond it.
-    const std::vector<char> piece(input.begin() + at, input.begin() + upto);
+    const std::vector<char> piece(input.begin() + at, input.begin() + until);
     const Scan scan = scanner.scan({piece.data(), piece.size()});
     at += scan.consumed;
     if (scan.error) {
@@ -26,7 +26,7 @@ long scan_pieces(std::string_view input, const std::vector<size_t>& cuts) {
       EXPECT_EQ(scanner.type(), input[0]);
       return static_cast<long>(at);
     }
-    EXPECT_EQ(at, upto);
+    EXPECT_EQ(at, until);
   }
   return -2;
 }
