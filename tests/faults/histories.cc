@@ -96,7 +96,7 @@ Result<> apply_option(std::string_view name, std::string_view text, Options& opt
 }
 
 Result<Options> parse_options(int argc, char** argv) {
-  static const option kLong[] = {
+  static const option long_options[] = {
       {"endpoints", 1, nullptr, 0}, {"seconds", 1, nullptr, 0}, {"operations", 1, nullptr, 0},
       {"sessions", 1, nullptr, 0},  {"keys", 1, nullptr, 0},    {"cold-keys", 1, nullptr, 0},
       {"writes", 1, nullptr, 0},    {"deletes", 1, nullptr, 0}, {"flush-every", 1, nullptr, 0},
@@ -105,10 +105,10 @@ Result<Options> parse_options(int argc, char** argv) {
   Options options;
   options.workload.seed = system_seed() % 1'000'000;
   int index = 0;
-  for (int c = getopt_long(argc, argv, "", kLong, &index); c != -1;
-       c = getopt_long(argc, argv, "", kLong, &index)) {
+  for (int c = getopt_long(argc, argv, "", long_options, &index); c != -1;
+       c = getopt_long(argc, argv, "", long_options, &index)) {
     if (c != 0) return fail(ErrorCode::kInvalid, "unknown option");
-    const std::string_view name = kLong[index].name;
+    const std::string_view name = long_options[index].name;
     if (name == "json") {
       options.as_json = true;
       continue;
@@ -275,13 +275,13 @@ Result<int> run(const Options& options) {
 }  // namespace ballast::faults
 
 int main(int argc, char** argv) {
-  using namespace ballast::faults;
-  const auto options = parse_options(argc, argv);
+  const auto options = ballast::faults::parse_options(argc, argv);
   if (!options) {
-    fmt::print(stderr, "ballast-histories: {}\n{}", options.error().message, kUsage);
+    fmt::print(stderr, "ballast-histories: {}\n{}", options.error().message,
+               ballast::faults::kUsage);
     return 2;
   }
-  const auto status = run(*options);
+  const auto status = ballast::faults::run(*options);
   if (!status) {
     fmt::print(stderr, "ballast-histories: {}\n", status.error().message);
     return 1;

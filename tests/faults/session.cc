@@ -121,7 +121,7 @@ void Session::add_multi_read() {
   push(std::move(sent), arguments);
 }
 
-void Session::add_write(std::string key, Nanos ttl_ns) {
+void Session::add_write(const std::string& key, Nanos ttl_ns) {
   Sent sent;
   sent.operation.kind = OpKind::kWrite;
   sent.operation.value = ++next_value_;
@@ -136,7 +136,7 @@ void Session::add_write(std::string key, Nanos ttl_ns) {
   }
 }
 
-void Session::add_delete(std::string key) {
+void Session::add_delete(const std::string& key) {
   Sent sent;
   sent.operation.kind = OpKind::kDelete;
   sent.keys = {key};

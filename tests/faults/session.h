@@ -74,8 +74,8 @@ class Session {
   void fill_batch();
   void add_read(std::string key);
   void add_multi_read();
-  void add_write(std::string key, Nanos ttl_ns);
-  void add_delete(std::string key);
+  void add_write(const std::string& key, Nanos ttl_ns);
+  void add_delete(const std::string& key);
   void add_own_pair();
   void push(Sent sent, const std::vector<std::string_view>& arguments);
   std::string own_key(int session) const;
