@@ -72,7 +72,7 @@ class Tier {
     std::vector<double> slice(kNodes);
     Balance balance;
     const auto gap = static_cast<Nanos>(1e9 / kRate);
-    const Nanos warm = 2 * kSecond;
+    const Nanos warm = kSecond;
     Nanos slice_end = warm + kSlice;
     int slices = 0;
     for (Nanos now = 1; now < warm + duration; now += gap) {

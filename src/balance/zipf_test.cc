@@ -20,17 +20,16 @@ double direct(double alpha, uint64_t first, uint64_t last) {
 
 TEST(ZipfMass, AgreesWithDirectSums) {
   for (const double alpha : {0.0, 0.5, 0.9, 0.99, 1.0, 1.000001, 1.3, 2.0, 4.0}) {
-    for (const auto& [first, last] :
-         std::vector<std::pair<uint64_t, uint64_t>>{{1, 1},
-                                                    {1, 63},
-                                                    {1, 64},
-                                                    {1, 65},
-                                                    {64, 64},
-                                                    {65, 65},
-                                                    {60, 70},
-                                                    {1, 300'000},
-                                                    {1000, 1003},
-                                                    {200'000, 300'000}}) {
+    for (const auto& [first, last] : std::vector<std::pair<uint64_t, uint64_t>>{{1, 1},
+                                                                                {1, 63},
+                                                                                {1, 64},
+                                                                                {1, 65},
+                                                                                {64, 64},
+                                                                                {65, 65},
+                                                                                {60, 70},
+                                                                                {1, 30'000},
+                                                                                {1000, 1003},
+                                                                                {20'000, 30'000}}) {
       const double exact = direct(alpha, first, last);
       EXPECT_NEAR(harmonic_range(alpha, first, last) / exact, 1, 1e-13)
           << alpha << " " << first << " " << last;
@@ -67,7 +66,7 @@ TEST(Zipf, SamplesFollowTheLaw) {
       std::vector<double> seen(edges.size());
       const Zipf zipf(n, alpha);
       Random random(seed);
-      const int total = 200'000;
+      const int total = 100'000;
       for (int i = 0; i < total; ++i) {
         const uint64_t rank = zipf.sample(random);
         ASSERT_LT(rank, n);
