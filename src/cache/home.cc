@@ -35,19 +35,22 @@ void Home::Impl::drain() {
 }
 
 void Home::Impl::deliver(Effect& effect) {
-  if (auto* send = std::get_if<Send>(&effect)) {
-    output_.send(send->node, std::move(send->message));
-  } else if (auto* read = std::get_if<Read>(&effect)) {
-    output_.read(read->id, read->key, read->commands);
-  } else if (auto* ping = std::get_if<Ping>(&effect)) {
-    output_.ping(ping->id);
-  } else {
-    const uint64_t token = std::get<Ready>(effect).token;
-    auto it = arrival_of_.find(token);
-    // Cancelled meanwhile, or its write_begin is under way and says so itself.
-    if (it == arrival_of_.end() || it->second == beginning_) return;
-    finish_release(it->second);
-    output_.write_ready(token);
+  switch (effect.kind) {
+    case Effect::Kind::kSend:
+      output_.send(effect.id, std::move(effect.message));
+      return;
+    case Effect::Kind::kRead:
+      output_.read(effect.id, effect.key, effect.commands);
+      return;
+    case Effect::Kind::kPing:
+      output_.ping(effect.id);
+      return;
+    case Effect::Kind::kReady:
+      auto it = arrival_of_.find(effect.id);
+      // Cancelled meanwhile, or its write_begin is under way and says so itself.
+      if (it == arrival_of_.end() || it->second == beginning_) return;
+      finish_release(it->second);
+      output_.write_ready(effect.id);
   }
 }
 
@@ -209,7 +212,7 @@ void Home::Impl::settle_all(Nanos now) {
 
 void Home::Impl::release(WaitingWrite& write) {
   write.released = true;
-  effects_.push_back(Ready{write.token});
+  effects_.push_back({Effect::Kind::kReady, write.token});
 }
 
 void Home::Impl::write_end(std::span<const std::string_view> keys, std::span<const uint64_t> hashes,

@@ -165,7 +165,8 @@ void Home::Impl::begin_read(Entry* entry, Nanos now) {
   entry->read_mask = mask;
   entry->read_begun = false;
   reads_[entry->read_id] = entry;
-  Read read{entry->read_id, entry->key, {}};
+  Effect read{Effect::Kind::kRead, entry->read_id};
+  read.key = entry->key;
   for (size_t i = 0; i < entry->commands.size(); ++i) {
     if ((mask >> i & 1) != 0) read.commands.push_back(entry->commands[i]);
   }

@@ -112,22 +112,15 @@ class Home::Impl {
   static constexpr size_t kMaxCommands = 32;  // of one key, over all nodes; bits of a mask
   static constexpr uint32_t kMaxDiscards = 4;
 
-  struct Send {
-    Incarnation node;
-    ToNode message;
+  // Something to be asked of the surroundings.
+  struct Effect {
+    enum class Kind { kSend, kRead, kPing, kReady };
+    Kind kind;
+    uint64_t id = 0;  // of the node, the read, the ping, or the token
+    ToNode message = {};
+    std::string key = {};
+    std::vector<CachedCommand> commands = {};
   };
-  struct Read {
-    uint64_t id;
-    std::string key;
-    std::vector<CachedCommand> commands;
-  };
-  struct Ping {
-    uint64_t id;
-  };
-  struct Ready {
-    uint64_t token;
-  };
-  using Effect = std::variant<Send, Read, Ping, Ready>;
 
   static uint64_t bucket(uint64_t hash) { return hash % kBuckets; }
 
@@ -136,7 +129,7 @@ class Home::Impl {
   void deliver(Effect& effect);
   template <typename Body>
   void send(Incarnation node, Body body) {
-    effects_.push_back(Send{node, ToNode{config_.epoch, std::move(body)}});
+    effects_.push_back({Effect::Kind::kSend, node, ToNode{config_.epoch, std::move(body)}});
   }
 
   // Directory and writes (home.cc).

@@ -73,7 +73,7 @@ void Home::Impl::begin_ping(Nanos now) {
   }
   if (!any) return;
   ping_id_ = ++next_ping_;
-  effects_.push_back(Ping{ping_id_});
+  effects_.push_back({Effect::Kind::kPing, ping_id_});
 }
 
 void Home::Impl::on_pong(uint64_t ping_id, Nanos now) {

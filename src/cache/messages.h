@@ -68,7 +68,7 @@ struct DropAll {
   uint64_t version;
 };
 struct ToNode {
-  uint64_t epoch;
+  uint64_t epoch = 0;
   std::variant<Fill, Refuse, Invalidate, Lease, DropAll> body;
 };
 
