@@ -104,7 +104,7 @@ class Skip:
                 and (self.everywhere or kind == "tier"))
 
     def expression(self):
-        """A regular expression for Tcl and Python: `*` stands for any text, ` except ` takes out."""
+        """A regular expression for Tcl and Python: `*` is any text, ` except ` takes out."""
         wanted, _, kept = self.test.partition(" except ")
         ahead = f"(?!{_glob(kept)}$)" if kept else ""
         return f"^{ahead}{_glob(wanted)}$"
