@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults seen in other proxies, tried here: work that grows too fast, memory without bound."""
+
+import threading
+import time
+
+import pytest
+from harness import encode
+from stage import PeakMemory, cpu_seconds, skip_without_tier
+
+MIB = 1 << 20
+
+
+def _cost_of(stage, wire, request, read_replies):
+    """CPU seconds of the tier for a request, the least of five runs."""
+    costs = []
+    for _ in range(5):
+        before = cpu_seconds(stage.pid)
+        sender = threading.Thread(target=wire.send_bytes, args=(request,))
+        sender.start()
+        read_replies()
+        sender.join()
+        costs.append(cpu_seconds(stage.pid) - before)
+    return min(costs)
+
+
+def _keys(count):
+    return [b"key:%d" % number for number in range(count)]
+
+
+@pytest.mark.parametrize("form", ["mget", "pipeline", "del"])
+def test_many_keys_cost_linear_time(new_stage, form):
+    """The tier's CPU time for 100,000 keys is at most 3 times ten times that for 10,000."""
+    stage = new_stage(shards=4, relayed=False)
+    wire = stage.wire(timeout_s=60)
+    keys = _keys(100_000)
+    pairs = [word for key in keys for word in (key, key)]
+    for start in range(0, len(pairs), 20_000):
+        assert wire.ask("MSET", *pairs[start:start + 20_000]) == b"OK"
+
+    def cost(count):
+        some = keys[:count]
+        if form == "pipeline":
+            def read():
+                for key in some:
+                    assert wire.read() == key
+            return _cost_of(stage, wire, b"".join(encode("GET", key) for key in some), read)
+        if form == "del":
+            gone = [b"gone:%d" % number for number in range(count)]
+
+            def read_none():
+                assert wire.read() == 0
+            return _cost_of(stage, wire, encode("DEL", *gone), read_none)
+
+        def read_all():
+            assert wire.read() == some
+        return _cost_of(stage, wire, encode("MGET", *some), read_all)
+
+    small, large = cost(10_000), cost(100_000)
+    assert large <= 3 * 10 * small, f"10,000: {small:.4f} s, 100,000: {large:.4f} s"
+
+
+def test_mget_of_any_size_is_right(new_stage):
+    stage = new_stage(shards=3, relayed=False)
+    wire = stage.wire(timeout_s=30)
+    keys = _keys(100_000)
+    for start in range(0, len(keys), 10_000):
+        pairs = [word for key in keys[start:start + 10_000:2] for word in (key, key)]
+        wire.ask("MSET", *pairs)
+    for count in (1, 2, 3, 10, 999, 1000, 1024, 10_000, 65_535, 65_536, 100_000):
+        wanted = [key if number % 2 == 0 else None for number, key in enumerate(keys[:count])]
+        assert wire.ask("MGET", *keys[:count]) == wanted
+        assert wire.ask("EXISTS", *keys[:count]) == (count + 1) // 2
+
+
+def test_clients_that_do_not_read_cost_bounded_memory(new_stage):
+    """Clients that ask for gigabytes and read nothing are paused, then closed."""
+    skip_without_tier("redis-server closes such clients, but only above 512 MB")
+    stage = new_stage(relayed=False, options=["--client-output-limit", "64MiB",
+                                              "--output-memory", "256MiB"])
+    good = stage.wire()
+    loader = stage.wire(timeout_s=60)
+    loader.ask("SET", "large", b"x" * (32 * MIB))
+    good.ask("SET", "small", "value")
+    slow = [stage.wire(timeout_s=30) for _ in range(6)]
+    worst = 0.0
+    with PeakMemory(stage.pid) as memory:
+        for wire in slow:
+            wire.send_bytes(encode("GET", "large") * 20)
+        until = time.monotonic() + 6
+        while time.monotonic() < until:
+            before = time.monotonic()
+            assert good.ask("GET", "small") == b"value"
+            worst = max(worst, time.monotonic() - before)
+            time.sleep(0.02)
+    assert memory.growth < (256 + 6 * 32 + 128) * MIB, f"{memory.growth / MIB:.0f} MiB"
+    assert worst < 2.0
+
+
+def test_slow_reader_of_512_mb_gets_it_whole(new_stage):
+    """A client that takes 512 MB slowly gets every byte; memory stays below twice the value."""
+    stage = new_stage(relayed=False)
+    size = 512 * MIB - 64
+    loader = stage.wire(timeout_s=60)
+    block = b"0123456789abcdef" * (2 * MIB)
+    for start in range(0, size, len(block)):
+        loader.ask("APPEND", "huge", block[:min(len(block), size - start)])
+    slow, other = stage.wire(timeout_s=60), stage.wire()
+    worst = 0.0
+    with PeakMemory(stage.pid) as memory:
+        slow.send("GET", "huge")
+        header = slow.reader.readline()
+        assert header == b"$%d\r\n" % size
+        left = size + 2
+        tail, asked = b"", 0
+        while left > 0:
+            if left // (32 * MIB) != asked:
+                asked = left // (32 * MIB)
+                time.sleep(0.05)
+                before = time.monotonic()
+                other.ask("PING")
+                worst = max(worst, time.monotonic() - before)
+            data = slow.reader.read1(min(left, MIB))
+            assert data, f"closed with {left} bytes to come"
+            left -= len(data)
+            tail = (tail + data)[-18:]
+    assert tail == block[:size % len(block)][-16:] + b"\r\n"
+    if stage.tier:
+        assert memory.growth < 1100 * MIB, f"{memory.growth / MIB:.0f} MiB"
+    assert worst < 2.0
