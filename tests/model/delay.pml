@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long a write can wait for a node that does not answer. */
+#ifndef NODES
+#define NODES 1
+#endif
+#ifndef HOMES
+#define HOMES 1
+#endif
+#ifndef WRITES
+#define WRITES 2
+#endif
+#ifndef BYPASS
+#define BYPASS 0
+#endif
+#ifndef IDS
+#define IDS 1
+#endif
+#ifndef STARTED
+#define STARTED 1
+#endif
+#ifndef CUTS
+#define CUTS 0
+#endif
+#define URGENT
+#include "protocol.pml"
