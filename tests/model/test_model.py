@@ -23,7 +23,6 @@ pytestmark = pytest.mark.skipif(
 WHOLE = [
     ("copies", []),
     ("leases", ["WRITES=1"]),
-    ("leases", ["LEASE=1"]),
     ("delay", []),
     ("tracking", ["LEASE=1", "IDS=1"]),
     ("tracking", ["QUIET", "IDS=1"]),
