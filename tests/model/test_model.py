@@ -56,7 +56,6 @@ BROKEN = [
     ("LEASE_WITHOUT_SHARD_ROUND_TRIP", "takeover", ["WRITES=1", "CUTS=0"]),
     ("LIST_BEFORE_NAME", "takeover", [*TAKEOVER, "CUTS=0", "STARTED=0"]),
     ("RECONNECT_WITHOUT_WAIT", "takeover", TAKEOVER),
-    ("NO_EPOCH_IN_VERSION", "takeover", ["LEASE=1", "CUTS=0"]),
 ]
 
 
