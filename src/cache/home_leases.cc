@@ -130,16 +130,23 @@ void Home::Impl::on_lost(Nanos now) {
 
 void Home::Impl::drop_all(Nanos now) {
   ++stats_.drops;
+  // While a drop is unanswered nothing is filled: those who answered hold nothing, the others are
+  // asked already. Asking again would make writes wait for one silent node after another.
+  if (drops_pending_) return;
   ++version_;
-  clear_directory();
   for (auto& [node, state] : nodes_) {
     if (now >= state->lease_until) continue;
+    // Who has been silent for a while does not get new patience.
     if (state->drop_acked >= state->drop_asked) state->drop_first = now;
+    for (const auto& [key, unanswered] : state->unanswered) {
+      state->drop_first = std::min(state->drop_first, unanswered.first);
+    }
     state->drop_asked = version_;
     state->drop_last = now;
     drops_pending_ = true;
     send(node, DropAll{version_});
   }
+  clear_directory();
 }
 
 void Home::Impl::clear_directory() {

@@ -23,6 +23,11 @@ class KeyTable {
     auto it = set_.find(key);
     return it == set_.end() ? nullptr : it->get();
   }
+  // Any object whose key has this hash.
+  T* find_hash(uint64_t hash) const {
+    auto it = set_.find(HashOnly{hash});
+    return it == set_.end() ? nullptr : it->get();
+  }
   // The key must not be in the table.
   T* insert(std::unique_ptr<T> object) { return set_.insert(std::move(object)).first->get(); }
   // Returns the object, so that the caller decides when it dies; null if there is none.
@@ -37,11 +42,15 @@ class KeyTable {
   bool empty() const { return set_.empty(); }
 
  private:
+  struct HashOnly {
+    uint64_t hash;
+  };
   struct Hash {
     using is_transparent = void;
     using is_avalanching = void;
     size_t operator()(const std::unique_ptr<T>& object) const { return object->hash; }
     size_t operator()(HashedKey key) const { return key.hash; }
+    size_t operator()(HashOnly key) const { return key.hash; }
   };
   struct Equal {
     using is_transparent = void;
@@ -49,6 +58,8 @@ class KeyTable {
       return a.hash == b->hash && a.key == b->key;
     }
     bool operator()(const std::unique_ptr<T>& a, HashedKey b) const { return (*this)(b, a); }
+    bool operator()(HashOnly a, const std::unique_ptr<T>& b) const { return a.hash == b->hash; }
+    bool operator()(const std::unique_ptr<T>& a, HashOnly b) const { return a->hash == b.hash; }
     bool operator()(const std::unique_ptr<T>& a, const std::unique_ptr<T>& b) const {
       return a == b || (a->hash == b->hash && a->key == b->key);
     }

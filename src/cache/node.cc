@@ -18,7 +18,10 @@ Node::Impl::Impl(NodeConfig config, NodeOutput& output)
       ask_again_(config.lease / 4),
       shards_(config.shards),
       load_(config.window),
-      random_(config.seed) {
+      admission_({.objects = config.objects,
+                  .bytes = config.memory,
+                  .half_life = config.window / 2,
+                  .seed = config.seed}) {
 #if !defined(BALLAST_SABOTAGE_SWITCHES)
   if constexpr (sabotage.any()) {
     log_error("SABOTAGED BUILD: a rule of the coherence protocol is off; for tests only");
@@ -47,7 +50,8 @@ const Node::Reply* Node::Impl::lookup(uint32_t shard, std::string_view key, uint
     if (!outbox_.empty()) flush_outbox();
     return nullptr;
   }
-  touch(*copy, weight);
+  admission_.observe(hash, weight);
+  ++copy->reads;
   for (const CachedReply& slot : copy->replies) {
     if (slot.command != command) continue;
     if (!slot.filled || now >= shards_[shard].lease_until || now >= slot.expires) break;
@@ -136,24 +140,29 @@ void Node::Impl::on_fill(uint32_t shard, Fill& fill, Nanos now) {
   }
   ++stats_.fills;
   const Nanos expires = expiry(shards_[shard], fill);
-  if (fill.reply.empty() || fill.reply.size() > config_.max_reply || now >= expires) {
-    clear(*copy, *slot);
-    slot->ask_after = now + config_.lease;
-    const bool useless = std::none_of(
-        copy->replies.begin(), copy->replies.end(),
-        [&](const CachedReply& s) { return s.filled || s.ask_after <= now + ask_again_; });
-    if (!useless) return;
-    back_off(copy->hash, now);
-    release(copy);
-    return;
-  }
+  const bool usable =
+      !fill.reply.empty() && fill.reply.size() <= config_.max_reply && now < expires;
   if (!worth_refilling(*copy, fill.version)) {
     back_off(copy->hash, now);
     release(copy);
-    return;
+  } else if (usable && put(*copy, *slot, fill, expires)) {
+    make_room();
+  } else {
+    set_uncacheable(copy, *slot, now);
   }
-  put(*copy, *slot, fill, expires);
-  make_room();
+}
+
+// This command's reply is not for keeping. A copy with no other reply, had or hoped for, goes.
+void Node::Impl::set_uncacheable(Copy* copy, CachedReply& slot, Nanos now) {
+  clear(*copy, slot);
+  slot.ask_after = now + config_.lease;
+  const bool useful =
+      std::any_of(copy->replies.begin(), copy->replies.end(), [&](const CachedReply& other) {
+        return other.filled || other.ask_after <= now + ask_again_;
+      });
+  if (useful) return;
+  back_off(copy->hash, now);
+  release(copy);
 }
 
 Nanos Node::Impl::expiry(const ShardState& shard, const Fill& fill) const {
@@ -229,10 +238,10 @@ void Node::Impl::tick(Nanos now) {
   for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
     if (shards_[shard].reachable && now >= shards_[shard].renew_at) renew(shard, now);
   }
-  if (now >= period_end_) {
-    period_end_ = now + config_.window;
-    ++period_;
-    sketch_.halve();
+  admission_.tick(now);
+  make_room();
+  if (now >= clean_at_) {
+    clean_at_ = now + config_.lease;
     boost::unordered::erase_if(back_offs_, [&](const auto& entry) {
       return now >= entry.second.until + 4 * config_.lease;
     });

@@ -5,80 +5,43 @@
 
 #include "balance/hash.h"
 #include "cache/node_impl.h"
+#include "proto/resp_convert.h"
 
 namespace ballast::cache {
 
 namespace {
 
 constexpr uint32_t kUnreadFills = 2;  // in a row, then the copy is not worth its refills
-constexpr size_t kSample = 8;         // copies looked at to find a cold one
 constexpr size_t kMaxBackOffs = 1 << 14;
 
-// The RESP2 form of a reply: scalar strings, numbers and nil are what hot reads return.
-// Aggregates of RESP3 alone need proto's conversion.
-std::string to_resp2(std::string_view resp3) {
-  if (resp3 == "_\r\n") return "$-1\r\n";
-  return std::string(resp3);
+// The RESP2 form of a reply; false if it is malformed. Most replies are the same in both.
+bool to_resp2(std::string_view resp3, std::string& resp2) {
+  if (resp3[0] != '$' && resp3[0] != ':' && resp3[0] != '+') return proto::downgrade(resp3, resp2);
+  resp2 = resp3;
+  return true;
 }
 
 }  // namespace
 
-uint32_t Sketch::add(uint64_t hash, uint32_t weight) {
-  uint32_t least = std::numeric_limits<uint32_t>::max();
-  for (size_t row = 0; row < kRows; ++row) {
-    uint32_t& cell = rows_[row][balance::mix(hash, row) % kColumns];
-    cell += weight;
-    least = std::min(least, cell);
-  }
-  return least;
-}
-
-void Sketch::halve() {
-  for (auto& row : rows_) {
-    for (uint32_t& cell : row) cell /= 2;
-  }
-}
-
-// Halved once for each period since it was last touched.
-uint32_t Node::Impl::heat(const Copy& copy) const {
-  const uint32_t age = period_ - copy.period;
-  return age < 32 ? copy.count >> age : 0;
-}
-
-void Node::Impl::touch(Copy& copy, uint32_t weight) {
-  if (copy.period != period_) {
-    copy.count = heat(copy);
-    copy.period = period_;
-  }
-  copy.count += weight;
-  ++copy.reads;
-}
-
 // A key that is not held was read.
 void Node::Impl::consider(uint32_t shard, HashedKey key, std::string_view command, uint32_t weight,
                           Nanos now) {
-  const uint32_t count = sketch_.add(key.hash, weight);
-  // One sampled read says too little, whatever its weight.
-  if (count < 2 * weight || !lease_runs(shard, now) || backing_off(key.hash, now)) return;
-  if (full()) {
-    Copy* victim = coldest();
-    if (victim == nullptr || count / 2 <= heat(*victim)) return;  // clearly hotter, or it stays
+  if (!lease_runs(shard, now) || backing_off(key.hash, now)) return;
+  const auto decision = admission_.observe(key.hash, weight);
+  if (!decision.admit) return;
+  if (Copy* victim = decision.victim ? copies_.find_hash(*decision.victim) : nullptr) {
     ++stats_.evictions;
     release(victim);
-    if (full()) return;
   }
-  admit(shard, key, command, count, now);
+  admit(shard, key, command, now);
 }
 
-void Node::Impl::admit(uint32_t shard, HashedKey key, std::string_view command, uint32_t count,
-                       Nanos now) {
+void Node::Impl::admit(uint32_t shard, HashedKey key, std::string_view command, Nanos now) {
   auto fresh = std::make_unique<Copy>();
   fresh->key = key.key;
   fresh->hash = key.hash;
   fresh->shard = shard;
   fresh->copy_id = ++next_copy_id_;
-  fresh->count = count;
-  fresh->period = period_;
   fresh->index = all_.size();
   CachedReply& slot = fresh->replies.emplace_back();
   slot.command = command;
@@ -86,6 +49,7 @@ void Node::Impl::admit(uint32_t shard, HashedKey key, std::string_view command, 
   // Two table slots, the object, the key, one reply.
   fresh->bytes = sizeof(Copy) + sizeof(CachedReply) + key.key.size() + command.size() + 48;
   bytes_ += fresh->bytes;
+  admission_.held(key.hash, fresh->bytes);
   ++shards_[shard].copies;
   ++stats_.admissions;
   Copy* copy = copies_.insert(std::move(fresh));
@@ -93,29 +57,20 @@ void Node::Impl::admit(uint32_t shard, HashedKey key, std::string_view command, 
   send(shard, Admit{copy->key, slot.command, copy->copy_id});
 }
 
-bool Node::Impl::full() const {
-  return (config_.objects != 0 && copies_.size() >= config_.objects) || bytes_ >= config_.memory;
-}
-
-Copy* Node::Impl::coldest() {
-  Copy* coldest = nullptr;
-  for (size_t i = 0; i < kSample && !all_.empty(); ++i) {
-    Copy* copy = all_.size() <= kSample ? all_[i % all_.size()] : all_[random_.below(all_.size())];
-    if (coldest == nullptr || heat(*copy) < heat(*coldest)) coldest = copy;
-  }
-  return coldest;
-}
-
+// Drops what does not fit and what is not hot any more.
 void Node::Impl::make_room() {
-  while (bytes_ > config_.memory && !all_.empty()) {
+  while (const auto hash = admission_.expel()) {
+    Copy* copy = copies_.find_hash(*hash);
+    if (copy == nullptr) continue;
     ++stats_.evictions;
-    release(coldest());
+    release(copy);
   }
 }
 
 void Node::Impl::forget(Copy* copy) {
   bytes_ -= copy->bytes;
   --shards_[copy->shard].copies;
+  admission_.dropped(copy->hash);
   all_[copy->index] = all_.back();
   all_[copy->index]->index = copy->index;
   all_.pop_back();
@@ -142,9 +97,10 @@ void Node::Impl::clear(Copy& copy, CachedReply& slot) {
   slot.filled = false;
 }
 
-void Node::Impl::put(Copy& copy, CachedReply& slot, const Fill& fill, Nanos expires) {
+bool Node::Impl::put(Copy& copy, CachedReply& slot, const Fill& fill, Nanos expires) {
   clear(copy, slot);
-  const std::string resp2 = to_resp2(fill.reply);
+  std::string resp2;
+  if (!to_resp2(fill.reply, resp2)) return false;
   const bool same = resp2 == fill.reply;
   slot.size = fill.reply.size() + (same ? 0 : resp2.size());
   slot.bytes = std::make_unique<char[]>(slot.size);
@@ -162,6 +118,8 @@ void Node::Impl::put(Copy& copy, CachedReply& slot, const Fill& fill, Nanos expi
   slot.ask_after = 0;
   copy.bytes += slot.size;
   bytes_ += slot.size;
+  admission_.held(copy.hash, copy.bytes);
+  return true;
 }
 
 // A copy that is changed more often than read costs the shard a read for each change.
@@ -190,11 +148,9 @@ bool Node::Impl::backing_off(uint64_t hash, Nanos now) const {
 
 std::vector<std::pair<std::string, uint64_t>> Node::Impl::hottest(size_t n) const {
   std::vector<std::pair<std::string, uint64_t>> result;
-  for (const Copy* copy : all_) result.emplace_back(copy->key, heat(*copy));
-  n = std::min(n, result.size());
-  std::partial_sort(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(n), result.end(),
-                    [](const auto& a, const auto& b) { return a.second > b.second; });
-  result.resize(n);
+  for (const auto& [hash, count] : admission_.hottest(n)) {
+    if (const Copy* copy = copies_.find_hash(hash)) result.emplace_back(copy->key, count);
+  }
   return result;
 }
 

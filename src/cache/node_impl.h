@@ -7,8 +7,8 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <limits>
 
+#include "balance/admission.h"
 #include "balance/choice.h"
-#include "base/random.h"
 #include "cache/key_table.h"
 #include "cache/node.h"
 
@@ -34,10 +34,8 @@ struct Copy {
   uint64_t version = 0;  // the highest seen for this copy
   uint64_t fill_version = 0;
   std::vector<CachedReply> replies;  // those not filled are placeholders
-  uint32_t count = 0;                // popularity, as of `period`
-  uint32_t period = 0;
-  uint32_t reads = 0;         // since the last fill
-  uint32_t unread_fills = 0;  // in a row
+  uint32_t reads = 0;                // since the last fill
+  uint32_t unread_fills = 0;         // in a row
   size_t bytes = 0;
   size_t index = 0;  // in Impl::all_
 };
@@ -53,19 +51,6 @@ struct ShardState {
   Nanos renew_at = 0;
   bool reachable = false;
   size_t copies = 0;
-};
-
-// Popularity of keys that are not held: a count-min sketch, halved each period.
-class Sketch {
- public:
-  uint32_t add(uint64_t hash, uint32_t weight);
-  void halve();
-
- private:
-  static constexpr size_t kRows = 2;
-  static constexpr size_t kColumns = 1 << 13;
-  std::array<std::vector<uint32_t>, kRows> rows_{std::vector<uint32_t>(kColumns),
-                                                 std::vector<uint32_t>(kColumns)};
 };
 
 class Node::Impl {
@@ -99,6 +84,7 @@ class Node::Impl {
   void send(uint32_t shard, ToHome message) { outbox_.push_back({shard, std::move(message)}); }
   const Reply* miss(Copy* copy, std::string_view command, Nanos now);
   void on_fill(uint32_t shard, Fill& fill, Nanos now);
+  void set_uncacheable(Copy* copy, CachedReply& slot, Nanos now);
   void on_refuse(uint32_t shard, const Refuse& refuse, Nanos now);
   void on_invalidate(uint32_t shard, const Invalidate& invalidate);
   void on_lease(uint32_t shard, const Lease& lease, Nanos now);
@@ -107,18 +93,14 @@ class Node::Impl {
   Nanos expiry(const ShardState& shard, const Fill& fill) const;
 
   // The table of copies (node_copies.cc).
-  uint32_t heat(const Copy& copy) const;
-  void touch(Copy& copy, uint32_t weight);
   void consider(uint32_t shard, HashedKey key, std::string_view command, uint32_t weight,
                 Nanos now);
-  void admit(uint32_t shard, HashedKey key, std::string_view command, uint32_t count, Nanos now);
-  Copy* coldest();
-  bool full() const;
+  void admit(uint32_t shard, HashedKey key, std::string_view command, Nanos now);
   void make_room();
   void forget(Copy* copy);
   void release(Copy* copy);
   void drop_shard(uint32_t shard);
-  void put(Copy& copy, CachedReply& slot, const Fill& fill, Nanos expires);
+  bool put(Copy& copy, CachedReply& slot, const Fill& fill, Nanos expires);
   void clear(Copy& copy, CachedReply& slot);
   bool worth_refilling(Copy& copy, uint64_t version);
   void back_off(uint64_t hash, Nanos now);
@@ -131,13 +113,11 @@ class Node::Impl {
   std::vector<Copy*> all_;
   std::vector<ShardState> shards_;
   balance::LoadWindow load_;
-  Sketch sketch_;
+  balance::Admission admission_;  // holds the hash of each copy's key, no others
   boost::unordered_flat_map<uint64_t, BackOff> back_offs_;  // by key hash
-  Random random_;
   size_t bytes_ = 0;
   uint64_t next_copy_id_ = 0;
-  uint32_t period_ = 0;  // of decay
-  Nanos period_end_ = 0;
+  Nanos clean_at_ = 0;  // of back_offs_
   std::vector<Outgoing> outbox_;
   bool sending_ = false;
   NodeStats stats_;

@@ -92,6 +92,14 @@ TEST_F(NodeTest, NilAndEmptyAreOrdinary) {
   EXPECT_EQ(get("e")->resp2, "$0\r\n\r\n");
 }
 
+TEST_F(NodeTest, MapIsAnArrayInResp2) {
+  start();
+  fill("h", admit("h"), 1, "%1\r\n$1\r\na\r\n$1\r\nb\r\n");
+  ASSERT_NE(get("h"), nullptr);
+  EXPECT_EQ(get("h")->resp3, "%1\r\n$1\r\na\r\n$1\r\nb\r\n");
+  EXPECT_EQ(get("h")->resp2, "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+}
+
 TEST_F(NodeTest, NothingIsServedAfterTheLease) {
   start();
   fill("k", admit("k"), 1, "$1\r\nx\r\n");
@@ -242,7 +250,7 @@ TEST_F(NodeTest, MemoryAndObjectsAreBounded) {
     const std::string key = "k" + std::to_string(i);
     for (int j = 0; j < 4 * i + 4; ++j) get(key);  // each hotter than all before
     auto asked = out.take<Admit>();
-    if (!asked.empty()) fill(key, asked[0].copy_id, 1, std::string(4 << 10, 'x'));
+    if (!asked.empty()) fill(key, asked[0].copy_id, 1, "+" + std::string(4 << 10, 'x') + "\r\n");
     EXPECT_LE(node->stats().bytes, config.memory);
   }
   EXPECT_GT(node->stats().evictions, 10u);
