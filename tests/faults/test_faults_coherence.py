@@ -11,7 +11,7 @@ from wire import ReplyError
 LEASE_S = 1.0
 # What passes, at most, between a writer past the tier and the last reader of the old value while
 # the tier hears from the shard; far above the milliseconds it takes, far below a lease.
-HEARS_S = 0.3
+HEARS_S = 0.2
 
 
 def test_late_fill_never_wins(new_stage, new_histories):
