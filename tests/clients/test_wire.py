@@ -83,6 +83,31 @@ def test_auth(new_password_target):
         assert link.ask("AUTH", "default", "s3cret") == b"OK"
 
 
+def test_auth_lifts_the_limits(new_password_target):
+    """Before AUTH a server takes short requests only; after it the same connection takes long ones."""
+    target = new_password_target("s3cret")
+    with Wire(target.port) as link:
+        assert link.ask("AUTH", "s3cret") == b"OK"
+        assert link.ask("SET", "big", b"x" * 3000000) == b"OK"
+        assert link.ask("MSET", *[word for i in range(300) for word in (f"{{t}}{i}", i)]) == b"OK"
+    with Wire(target.port) as link:
+        link.send_bytes(encode("AUTH", "s3cret") + encode("SET", "big", b"y" * 100000))
+        assert [link.read(), link.read()] == [b"OK", b"OK"]
+    with Wire(target.port) as link:
+        link.send_bytes(b"*2\r\n$4\r\nECHO\r\n$100000\r\n")
+        with pytest.raises(ReplyError, match="^ERR Protocol error: unauthenticated bulk length"):
+            link.read()
+
+
+def test_first_commands_after_the_start(new_target):
+    """A write that must wait until the tier may write is not overtaken by the read behind it."""
+    target = new_target()
+    with Wire(target.port) as link:
+        for number in range(50):
+            link.send_bytes(encode("SET", "k", number) + encode("GET", "k"))
+            assert [link.read(), link.read()] == [b"OK", b"%d" % number]
+
+
 def test_auth_without_a_password_set(target):
     with Wire(target.port) as link:
         with pytest.raises(ReplyError, match="without any password configured"):
