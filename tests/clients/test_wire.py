@@ -84,7 +84,7 @@ def test_auth(new_password_target):
 
 
 def test_auth_lifts_the_limits(new_password_target):
-    """Before AUTH a server takes short requests only; after it the same connection takes long ones."""
+    """Before AUTH a server takes short requests only; after it the connection takes long ones."""
     target = new_password_target("s3cret")
     with Wire(target.port) as link:
         assert link.ask("AUTH", "s3cret") == b"OK"
