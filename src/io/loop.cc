@@ -101,8 +101,8 @@ void Loop::end_turn() {
   while (!disposed_.empty()) {
     const auto gone = std::move(disposed_);
     disposed_.clear();
-    for (const auto& handler : gone)
-      std::erase_if(again_, [&](const auto& entry) { return entry.first == handler.get(); });
+    for (const auto& object : gone)
+      std::erase_if(again_, [&](const auto& entry) { return entry.first == object.get(); });
   }
 }
 

@@ -19,11 +19,15 @@ namespace ballast::io {
 
 class Loop {
  public:
+  // What may still be referred to until the end of a turn.
+  class Disposable {
+   public:
+    virtual ~Disposable() = default;
+  };
   // Gets a descriptor's events. Must stay alive until the end of the turn in which it was removed:
   // use dispose().
-  class Handler {
+  class Handler : public Disposable {
    public:
-    virtual ~Handler() = default;
     virtual void on_ready(uint32_t epoll_events) = 0;
   };
   // Work to be done once at the end of the turn.
@@ -54,7 +58,7 @@ class Loop {
     deferred_.push_back(work);
   }
   // Destroys the object after this turn's events and deferred work.
-  void dispose(std::unique_ptr<Handler> handler) { disposed_.push_back(std::move(handler)); }
+  void dispose(std::unique_ptr<Disposable> object) { disposed_.push_back(std::move(object)); }
 
   Timer after(Nanos delay, std::function<void()> call);
   void cancel(Timer timer) { timers_.erase(timer); }
@@ -79,7 +83,7 @@ class Loop {
   std::map<Timer, std::function<void()>> timers_;
   std::vector<Deferred*> deferred_;
   std::vector<std::pair<Handler*, uint32_t>> again_;
-  std::vector<std::unique_ptr<Handler>> disposed_;
+  std::vector<std::unique_ptr<Disposable>> disposed_;
   std::unique_ptr<char[]> scratch_;
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;

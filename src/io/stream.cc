@@ -49,6 +49,7 @@ void Stream::on_ready(uint32_t events) {
   }
   if ((events & EPOLLOUT) != 0 && buffered() > 0) flush();
   if (closed_) return;
+  if (closing_ && (events & (EPOLLHUP | EPOLLERR)) != 0) return broken("closed by the peer");
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)
     read_some((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
 }
@@ -169,7 +170,7 @@ void Stream::flush() {
     return;
   }
   const size_t left = buffered();
-  if (left == 0 && closing_) return close();
+  if (left == 0 && closing_) return broken("closed after the last reply");
   if (left > kHighMark) above_low_ = true;
   if (above_low_ && left < kLowMark) {
     above_low_ = false;
@@ -191,7 +192,7 @@ void Stream::close() {
   closed_ = true;
   loop_.remove(fd_.get());
   fd_.reset();
-  loop_.dispose(std::unique_ptr<Loop::Handler>(this));
+  loop_.dispose(std::unique_ptr<Loop::Disposable>(this));
 }
 
 void Stream::close_after_flush() {

@@ -22,7 +22,8 @@ class StreamSink {
   // Gets all input not yet consumed, and says how much of it is done with. `now` was read after the
   // bytes were.
   virtual size_t on_data(std::string_view data, Nanos now) = 0;
-  // The connection is gone (peer, error, or refused connect); called once, never for close(). Words
+  // The connection is gone (peer, error, refused connect, or all sent after
+  // close_after_flush()); called once, never for close(). Words
   // name the cause.
   virtual void on_closed(const std::string& cause) = 0;
   virtual void on_connected() {}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/client.h"
+
+#include "cache/router.h"
+#include "cache/session.h"
+#include "proto/resp_write.h"
+
+namespace ballast::cache {
+namespace {
+
+// With more commands pending their keys are not looked at one by one: all count as in conflict.
+constexpr size_t kLookBack = 64;
+
+}  // namespace
+
+Client::Client(Router& router, uint64_t id) : router_(router), id_(id) {
+  authenticated = plain = !router.needs_password();
+  parser_.set_limits(&router.command_limits(*this));
+}
+
+Client::~Client() = default;
+
+Session& Client::session() {
+  if (!session_) session_ = std::make_unique<Session>();
+  return *session_;
+}
+
+size_t Client::on_data(std::string_view data, Nanos now) {
+  size_t used = 0;
+  while (used < data.size()) {
+    if (closing_) return data.size();
+    if (stalled_ || must_wait()) {
+      stall();
+      // Output that leaves at the end of this turn may be all it waits for.
+      router_.loop().defer(this);
+      break;
+    }
+    const std::string_view rest = data.substr(used);
+    const auto status = parser_.parse(rest);
+    if (status == proto::CommandParser::Status::kNeedMore) break;
+    if (status == proto::CommandParser::Status::kError) {
+      error("ERR " + std::string(parser_.error()));
+      close_after_replies();
+      return data.size();
+    }
+    const std::string_view wire = rest.substr(0, parser_.consumed());
+    if (!router_.execute(*this, parser_.args(), parser_.is_inline() ? std::string_view() : wire,
+                         now)) {
+      if (!closed_) stall();
+      break;
+    }
+    used += wire.size();
+  }
+  return used;
+}
+
+bool Client::must_wait() const {
+  return blocked_ || pending_.size() >= kMaxPending ||
+         stream_->buffered() > io::Stream::kHighMark || held_bytes_ > io::Stream::kHighMark;
+}
+
+void Client::stall() {
+  stalled_ = true;
+  stream_->pause_reading();
+}
+
+void Client::on_turn_end() {
+  if (closed_ || !stalled_ || must_wait()) return;
+  stalled_ = false;
+  stream_->resume_reading();
+}
+
+void Client::unblock() {
+  blocked_ = false;
+  router_.loop().defer(this);
+}
+
+void Client::on_writable() { router_.loop().defer(this); }
+
+void Client::reply(std::string_view whole) {
+  if (closed_) return;
+  if (pending_.empty() && (session_ == nullptr || !session_->mute())) [[likely]] {
+    stream_->write(whole);
+    return;
+  }
+  Request& request = expect(Path::kNone, 0);
+  on_answer(request, whole, true);
+}
+
+void Client::error(std::string_view text) {
+  std::string whole;
+  proto::append_error(whole, text);
+  reply(whole);
+}
+
+Request& Client::expect(Path path, uint64_t hash) {
+  Request* request = router_.pool().take();
+  router_.pool().hold(request);
+  request->client = this;
+  request->proto = proto;
+  request->path = path;
+  request->hash = hash;
+  request->off_path = path == Path::kHome || path == Path::kNode;
+  request->muted = session_ != nullptr && session_->mute();
+  if (request->off_path) ++off_path_;
+  pending_.push_back(request);
+  return *request;
+}
+
+void Client::on_answer(Request& request, std::string_view piece, bool last) {
+  if (closed_) return;
+  if (pending_.front() == &request) {
+    if (!request.muted) stream_->write(piece);
+    request.streamed = true;
+    if (last) {
+      finish(request);
+      drain();
+    }
+  } else {
+    if (!request.muted) {
+      request.reply.append(piece);
+      held_bytes_ += piece.size();
+    }
+    request.complete = last;
+  }
+  check_output();
+}
+
+void Client::finish(Request& request) {
+  pending_.pop_front();
+  if (request.off_path) --off_path_;
+  request.client = nullptr;
+  router_.pool().release(&request);
+}
+
+void Client::drain() {
+  while (!pending_.empty()) {
+    Request& request = *pending_.front();
+    held_bytes_ -= request.reply.size();
+    if (!request.reply.empty()) {
+      stream_->write(request.reply);
+      request.streamed = true;
+    }
+    if (!request.complete) {
+      request.reply.clear();  // what came so far has left; the rest is passed on as it comes
+      break;
+    }
+    finish(request);
+  }
+  pending_.shrink_if_empty(64);
+  if (closing_ && pending_.empty()) return stream_->close_after_flush();
+  if (stalled_) router_.loop().defer(this);
+}
+
+void Client::push(std::string_view bytes) {
+  if (closed_) return;
+  // Between two replies, never within one.
+  if (pending_.empty() || !pending_.front()->streamed) {
+    stream_->write(bytes);
+    check_output();
+    return;
+  }
+  Request* request = router_.pool().take();
+  router_.pool().hold(request);
+  request->client = this;
+  request->complete = true;
+  request->reply.assign(bytes);
+  held_bytes_ += bytes.size();
+  pending_.push_back(request);
+}
+
+bool Client::overtakes(uint64_t hash) const {
+  if (off_path_ == 0) return false;
+  if (hash == 0 || pending_.size() > kLookBack) return true;
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    const Request& request = *pending_[i];
+    if (request.off_path && (request.hash == hash || request.hash == 0)) return true;
+  }
+  return false;
+}
+
+bool Client::key_pending(uint64_t hash) const {
+  if (pending_.empty()) return false;
+  if (pending_.size() > kLookBack) return true;
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    const Request& request = *pending_[i];
+    if (!request.complete && (request.hash == hash || request.hash == 0)) return true;
+  }
+  return false;
+}
+
+void Client::check_output() {
+  const size_t size = stream_->buffered() + held_bytes_;
+  if (size > router_.client_output_limit()) close("output limit: the client reads too slowly");
+}
+
+void Client::forget_pending() {
+  while (!pending_.empty()) {
+    Request* request = pending_.front();
+    pending_.pop_front();
+    request->client = nullptr;
+    router_.pool().release(request);
+  }
+}
+
+void Client::close(std::string_view why) {
+  if (closed_) return;
+  stream_->close();
+  on_closed(std::string(why));
+}
+
+void Client::close_after_replies() {
+  closing_ = true;
+  if (pending_.empty()) stream_->close_after_flush();
+}
+
+void Client::on_closed(const std::string& cause) {
+  closed_ = closing_ = true;
+  stream_ = nullptr;
+  forget_pending();
+  router_.on_client_gone(*this, cause);
+}
+
+}  // namespace ballast::cache

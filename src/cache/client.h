@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client's connection: reads its commands, keeps the order of replies, and makes a command wait
+// that could overtake an earlier one on the same key.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/ring.h"
+#include "cache/request.h"
+#include "io/stream.h"
+#include "proto/resp_command.h"
+
+namespace ballast::cache {
+
+class Router;
+struct Session;
+
+class Client final : public io::StreamSink, public io::Loop::Deferred, public io::Loop::Disposable {
+ public:
+  Client(Router& router, uint64_t id);
+  ~Client() override;
+
+  void attach(io::Stream* stream) { stream_ = stream; }
+
+  // A reply that is known at once; it takes its place behind what is pending.
+  void reply(std::string_view whole);
+  void error(std::string_view text);  // "ERR …", without the dash
+  void reply_ok() { reply("+OK\r\n"); }
+
+  // A request whose reply will come by on_answer, in this place of the order. `hash` of its key, 0
+  // for several keys.
+  Request& expect(Path path, uint64_t hash);
+  void on_answer(Request& request, std::string_view piece, bool last);
+  // Out of order by nature: pushes, published messages.
+  void push(std::string_view bytes);
+
+  // True if a command sent to the shard now could overtake an earlier one on the same key (0: any
+  // key).
+  bool overtakes(uint64_t hash) const;
+  // True if an earlier command on this key is not over: an answer at once would overtake it.
+  bool key_pending(uint64_t hash) const;
+  bool idle() const { return pending_.empty(); }
+
+  // Reads no more commands until unblock(), e.g. while a blocking command runs.
+  void block() { blocked_ = true; }
+  void unblock();
+  void close(std::string_view why);  // at once
+  void close_after_replies();
+  bool closing() const { return closing_; }
+
+  Session& session();  // made when first needed
+  const Session* session_if_any() const { return session_.get(); }
+  Router& router() { return router_; }
+  uint64_t id() const { return id_; }
+  io::Stream* stream() const { return stream_; }
+  size_t held() const { return held_bytes_; }
+
+  uint8_t proto = 2;
+  bool authenticated = true;
+  bool plain = true;  // authenticated, and nothing in session() changes how a command is treated
+
+  size_t on_data(std::string_view data, Nanos now) override;
+  void on_closed(const std::string& cause) override;
+  void on_writable() override;
+  void on_turn_end() override;
+
+ private:
+  static constexpr size_t kMaxPending = 100'000;
+
+  void finish(Request& request);
+  void drain();
+  bool must_wait() const;
+  void stall();
+  void forget_pending();
+  void check_output();
+
+  Router& router_;
+  io::Stream* stream_ = nullptr;
+  uint64_t id_;
+  proto::CommandParser parser_;
+  mutable Ring<Request*> pending_;
+  size_t off_path_ = 0;    // pending requests that were sent on another path than kShard
+  size_t held_bytes_ = 0;  // replies that wait for earlier ones
+  std::unique_ptr<Session> session_;
+  bool stalled_ = false;  // the next command waits
+  bool blocked_ = false;
+  bool closing_ = false;  // takes no more commands
+  bool closed_ = false;
+};
+
+}  // namespace ballast::cache

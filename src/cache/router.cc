@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data path: execute() -> get() for a hot or cold GET, dispatch() -> single_shard() for a
+// write.
+#include "cache/router.h"
+
+#include <cctype>
+
+#include "balance/hash.h"
+#include "base/log.h"
+#include "proto/resp_write.h"
+#include "proto/slot.h"
+
+namespace ballast::cache {
+namespace {
+
+balance::SlotMap slot_map(const model::TierConfig& config) {
+  std::vector<size_t> shards_per_rack;
+  for (const model::Rack& rack : config.racks) shards_per_rack.push_back(rack.shards.size());
+  return balance::SlotMap(shards_per_rack);
+}
+
+bool is_get(std::span<const std::string_view> args) {
+  return args.size() == 2 && args[0].size() == 3 && (args[0][0] | 0x20) == 'g' &&
+         (args[0][1] | 0x20) == 'e' && (args[0][2] | 0x20) == 't';
+}
+
+// Redis's words, with its bounds on how much of the command is quoted.
+std::string unknown_command(std::span<const std::string_view> args) {
+  std::string text = "ERR unknown command '" + std::string(args[0].substr(0, 128)) +
+                     "', with args beginning with: ";
+  std::string quoted;
+  for (size_t i = 1; i < args.size() && quoted.size() < 128; ++i)
+    quoted += "'" + std::string(args[i].substr(0, 128 - quoted.size())) + "' ";
+  return text + quoted;
+}
+
+constexpr std::string_view kCrossShard =
+    "CROSSSLOT Keys in request don't hash to the same slot (of one shard)";
+
+// Replies of these are kept as copies: single key, the same for the same data. GET has its own
+// path.
+constexpr std::string_view kCacheable[] = {
+    "strlen",      "getrange", "substr",   "exists",    "type",          "hget",
+    "hmget",       "hgetall",  "hlen",     "hexists",   "hkeys",         "hvals",
+    "hstrlen",     "lrange",   "llen",     "lindex",    "smembers",      "sismember",
+    "smismember",  "scard",    "zrange",   "zrevrange", "zscore",        "zmscore",
+    "zcard",       "zrank",    "zrevrank", "zcount",    "zrangebyscore", "zrevrangebyscore",
+    "zrangebylex", "getbit",   "bitcount", "xlen"};
+
+}  // namespace
+
+Router::Router(io::Loop& loop, const model::TierConfig& config, RequestPool& pool, Layer& layer,
+               std::vector<std::unique_ptr<Shard>>& shards)
+    : loop_(loop),
+      config_(config),
+      pool_(pool),
+      layer_(layer),
+      shards_(shards),
+      slots_(slot_map(config)),
+      random_(system_seed()),
+      started_(now_ns()) {
+  limits_.max_bulk = static_cast<int64_t>(config.max_bulk);
+  limits_.max_total = config.query_limit;
+  unauthenticated_limits_ = limits_;
+  unauthenticated_limits_.unauthenticated = true;
+}
+
+Router::~Router() = default;
+
+void Router::set_commands(proto::CommandTable table) {
+  table_ = std::move(table);
+  routes_.assign(table_.all().size(), Route{});
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    const proto::CommandInfo& info = table_.all()[i];
+    for (const Named& named : handlers())
+      if (info.name == named.name) routes_[i].handler = named.handler;
+    for (const std::string_view name : kCacheable)
+      if (info.name == name && info.repeatable()) routes_[i].cacheable = true;
+  }
+}
+
+const proto::CommandLimits& Router::command_limits(const Client& client) const {
+  return client.authenticated ? limits_ : unauthenticated_limits_;
+}
+
+void Router::accept(io::Fd fd, const std::shared_ptr<io::TlsContext>& tls) {
+  if (clients_.size() >= config_.max_clients) {
+    ++stats_.rejected;
+    const std::string_view text = "-ERR max number of clients reached\r\n";
+    [[maybe_unused]] const auto sent = ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    return;
+  }
+  auto client = std::make_unique<Client>(*this, next_client_++);
+  auto stream = io::Stream::create(loop_, std::move(fd), false, client.get(), tls);
+  if (!stream) return;
+  client->attach(*stream);
+  ++stats_.connections;
+  clients_.emplace(client->id(), std::move(client));
+}
+
+void Router::on_client_gone(Client& client, const std::string& /*cause*/) {
+  const auto it = clients_.find(client.id());
+  if (it == clients_.end()) return;
+  std::unique_ptr<Client> gone = std::move(it->second);
+  clients_.erase(it);
+  loop_.dispose(std::move(gone));
+}
+
+void Router::drain() {
+  std::vector<Client*> open;
+  for (const auto& [id, client] : clients_) open.push_back(client.get());
+  for (Client* client : open) client->close_after_replies();
+}
+
+void Router::update_plain(Client& client) {
+  const Session* session = client.session_if_any();
+  client.plain = client.authenticated &&
+                 (session == nullptr ||
+                  (session->transaction == nullptr && session->replies == Session::Replies::kOn &&
+                   !(session->subscribed() && client.proto < 3)));
+}
+
+uint32_t Router::shard_of(std::string_view key) const { return slots_.shard(proto::key_slot(key)); }
+
+bool Router::execute(Client& client, std::span<const std::string_view> args, std::string_view wire,
+                     Nanos now) {
+  if (args.empty()) return true;
+  if (wire.empty()) {
+    inline_wire_.clear();
+    proto::append_command(inline_wire_, args);
+    wire = inline_wire_;
+  }
+  if (client.plain && is_get(args)) [[likely]] {
+    ++stats_.requests;
+    return get(client, args[1], wire, now);
+  }
+  Call call{client, args, wire, now, table_.find(args)};
+  const bool done = dispatch(call);
+  if (done) ++stats_.requests;
+  return done;
+}
+
+bool Router::guard_state(Call& call, bool& done) {
+  Client& client = call.client;
+  done = true;
+  const std::string_view name = call.info != nullptr ? call.info->name : "";
+  if (!client.authenticated && name != "auth" && name != "hello" && name != "quit" &&
+      name != "reset") {
+    client.error("NOAUTH Authentication required.");
+    return false;
+  }
+  Session* session = client.session_if_any() != nullptr ? &client.session() : nullptr;
+  if (session == nullptr) return true;
+  if (session->replies == Session::Replies::kSkipThis) session->replies = Session::Replies::kOn;
+  if (session->replies == Session::Replies::kSkipNext)
+    session->replies = Session::Replies::kSkipThis;
+  if (session->subscribed() && client.proto < 3 && name != "subscribe" && name != "psubscribe" &&
+      name != "ssubscribe" && name != "unsubscribe" && name != "punsubscribe" &&
+      name != "sunsubscribe" && name != "ping" && name != "quit" && name != "reset") {
+    std::string shown(call.args[0]);
+    for (char& byte : shown)
+      byte = static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
+    client.error("ERR Can't execute '" + shown +
+                 "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+                 "this context");
+    return false;
+  }
+  if (session->transaction != nullptr && name != "multi" && name != "exec" && name != "discard" &&
+      name != "watch" && name != "quit" && name != "reset") {
+    done = queue(call);
+    return false;
+  }
+  return true;
+}
+
+bool Router::dispatch(Call& call) {
+  bool done = true;
+  if (!call.client.plain && !guard_state(call, done)) return done;
+  if (call.info == nullptr) {
+    ++stats_.errors;
+    call.client.error(unknown_command(call.args));
+    return true;
+  }
+  if (!call.info->arity_fits(call.args.size())) {
+    ++stats_.errors;
+    call.client.error("ERR wrong number of arguments for '" + call.info->name + "' command");
+    return true;
+  }
+  const Route& route = routes_[static_cast<size_t>(call.info - table_.all().data())];
+  if (route.handler != nullptr) return (this->*route.handler)(call);
+  int shard = -1;
+  bool across = false;
+  if (!find_keys(call, shard, across)) {
+    call.client.error("ERR the keys of '" + call.info->name +
+                      "' cannot be told from its arguments");
+    return true;
+  }
+  if (positions_.empty()) return keyless(call);
+  if (across) {
+    if (call.info->request_policy == proto::RequestPolicy::kMultiShard) return split(call);
+    ++stats_.errors;
+    call.client.error(kCrossShard);
+    return true;
+  }
+  if (route.cacheable && positions_.size() == 1 && positions_[0].index == 1)
+    return cached_read(call, call.args[1], canonical(call));
+  if (call.info->has(proto::kBlocking) && blocks(call))
+    return blocking(call, static_cast<uint32_t>(shard));
+  return single_shard(call, static_cast<uint32_t>(shard));
+}
+
+bool Router::find_keys(const Call& call, int& shard, bool& across) {
+  positions_.clear();
+  if (!call.info->keys(call.args, positions_)) return false;
+  for (const proto::KeyPosition& position : positions_) {
+    const int owner = static_cast<int>(shard_of(call.args[position.index]));
+    across |= shard >= 0 && owner != shard;
+    shard = owner;
+  }
+  return true;
+}
+
+std::string_view Router::canonical(const Call& call) {
+  canonical_.clear();
+  std::string name(call.args[0]);
+  for (char& byte : name) byte = static_cast<char>(std::toupper(static_cast<unsigned char>(byte)));
+  proto::append_array_header(canonical_, call.args.size());
+  proto::append_bulk(canonical_, name);
+  for (const std::string_view arg : call.args.subspan(1)) proto::append_bulk(canonical_, arg);
+  return canonical_;
+}
+
+bool Router::get(Client& client, std::string_view key, std::string_view wire, Nanos now) {
+  Call call{client, {}, wire, now, nullptr};
+  return cached_read(call, key, {});
+}
+
+bool Router::cached_read(Call& call, std::string_view key, std::string_view command) {
+  Client& client = call.client;
+  const uint64_t hash = balance::key_hash(key);
+  const uint16_t slot = proto::key_slot(key);
+  const uint32_t shard = slots_.shard(slot);
+  // An answer from a copy would overtake an earlier command on the key: then this one follows it to
+  // the shard.
+  if (!layer_.caching() || client.key_pending(hash))
+    return cold_read(client, shard, hash, call.wire, call.now);
+  const Layer::Found found = layer_.find(shard, slot, key, hash, command, call.now);
+  if (found.reply != nullptr) {
+    ++stats_.hits;
+    client.reply(client.proto == 3 ? found.reply->resp3 : found.reply->resp2);
+    return true;
+  }
+  if (!found.queued) return cold_read(client, shard, hash, call.wire, call.now);
+  Request& request = client.expect(Path::kNode, hash);
+  request.wire.assign(call.wire);
+  request.add_key(key, hash);
+  request.command.assign(command);
+  layer_.queue(found.node, request);
+  return true;
+}
+
+bool Router::cold_read(Client& client, uint32_t shard, uint64_t hash, std::string_view wire,
+                       Nanos now) {
+  if (client.overtakes(hash)) return false;
+  ++stats_.cold_reads;
+  shards_[shard]->read(wire, client.expect(Path::kShard, hash), now);
+  return true;
+}
+
+void Router::serve_read(Request& request, Nanos now) {
+  if (request.client == nullptr) return;
+  const std::string_view key = request.keys[0];
+  const uint32_t shard = shard_of(key);
+  const Node::Reply* reply =
+      layer_.find_at(request.node, shard, key, request.hash, request.command, now);
+  if (reply != nullptr) {
+    ++stats_.hits;
+    request.client->on_answer(request, request.proto == 3 ? reply->resp3 : reply->resp2, true);
+    return;
+  }
+  ++stats_.cold_reads;
+  request.hashes.clear();  // a read guards nothing
+  shards_[shard]->read(request.wire, request, now);
+}
+
+bool Router::single_shard(Call& call, uint32_t shard) {
+  const bool one_key = positions_.size() == 1;
+  const uint64_t hash = one_key ? balance::key_hash(call.args[positions_[0].index]) : 0;
+  if (call.client.overtakes(hash)) return false;
+  const bool writes = call.info->has(proto::kWrite) || call.info->has(proto::kMayReplicate);
+  Request& request = call.client.expect(Path::kShard, hash);
+  if (!writes) {
+    ++stats_.cold_reads;
+    shards_[shard]->read(call.wire, request, call.now);
+    return true;
+  }
+  ++stats_.writes;
+  for (const proto::KeyPosition& position : positions_) {
+    if (!position.written) continue;
+    const std::string_view key = call.args[position.index];
+    request.add_key(key, one_key ? hash : balance::key_hash(key));
+  }
+  if (request.hashes.empty()) {
+    shards_[shard]->read(call.wire, request, call.now);
+  } else {
+    shards_[shard]->write(call.wire, request, call.now);
+  }
+  return true;
+}
+
+}  // namespace ballast::cache

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where clients connect: reads each command, finds its shard, and for a read worth caching the less
+// loaded of its copies. The data path starts in execute().
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "balance/choice.h"
+#include "balance/placement.h"
+#include "base/random.h"
+#include "cache/client.h"
+#include "cache/layer.h"
+#include "cache/session.h"
+#include "cache/shard.h"
+#include "model/tier.h"
+#include "proto/command_table.h"
+
+namespace ballast::cache {
+
+struct RouterStats {
+  uint64_t requests = 0, hits = 0, cold_reads = 0, sampled_reads = 0, writes = 0, errors = 0,
+           connections = 0, rejected = 0;
+};
+
+// One command being executed. `wire` is its RESP form.
+struct Call {
+  Client& client;
+  std::span<const std::string_view> args;
+  std::string_view wire;
+  Nanos now;
+  const proto::CommandInfo* info;
+};
+
+class Router {
+ public:
+  Router(io::Loop& loop, const model::TierConfig& config, RequestPool& pool, Layer& layer,
+         std::vector<std::unique_ptr<Shard>>& shards);
+  ~Router();
+
+  // From the reply of COMMAND; until then no client is accepted.
+  void set_commands(proto::CommandTable table);
+  bool has_commands() const { return !routes_.empty(); }
+  void set_server_info(std::string redis_version) { redis_version_ = std::move(redis_version); }
+
+  void accept(io::Fd fd, const std::shared_ptr<io::TlsContext>& tls);
+  void drain();  // closes each client once its replies are out
+
+  // One command of a client. False: it must wait, the client offers it again when something pending
+  // is over.
+  bool execute(Client& client, std::span<const std::string_view> args, std::string_view wire,
+               Nanos now);
+
+  void on_client_gone(Client& client, const std::string& cause);
+  void update_plain(Client& client);
+  const proto::CommandLimits& command_limits(const Client& client) const;
+  bool needs_password() const { return !config_.password.empty(); }
+  size_t client_output_limit() const { return config_.client_output_limit; }
+
+  io::Loop& loop() { return loop_; }
+  RequestPool& pool() { return pool_; }
+  size_t shards() const { return shards_.size(); }
+  Shard& shard(size_t index) { return *shards_[index]; }
+  uint32_t shard_of(std::string_view key) const;
+  size_t clients() const { return clients_.size(); }
+  const RouterStats& stats() const { return stats_; }
+
+  // A read that was waiting for a node's turn (rate limit).
+  void serve_read(Request& request, Nanos now);
+
+ private:
+  using Handler = bool (Router::*)(Call&);
+  struct Route {
+    Handler handler = nullptr;  // null: to the shard of its keys
+    bool cacheable = false;
+  };
+  struct Named {
+    std::string_view name;
+    Handler handler;
+  };
+  static std::span<const Named> handlers();
+
+  // router.cc: the data path.
+  bool dispatch(Call& call);
+  bool guard_state(Call& call, bool& done);
+  bool get(Client& client, std::string_view key, std::string_view wire, Nanos now);
+  bool cached_read(Call& call, std::string_view key, std::string_view command);
+  bool cold_read(Client& client, uint32_t shard, uint64_t hash, std::string_view wire, Nanos now);
+  bool single_shard(Call& call, uint32_t shard);
+  bool keyless(Call& call);
+  bool find_keys(const Call& call, int& shard, bool& across);
+  std::string_view canonical(const Call& call);
+
+  // fanout.cc: commands over several shards.
+  struct Join;
+  bool split(Call& call);
+  bool fan_out(Call& call, std::string_view wire);
+  bool scan(Call& call);
+  bool random_key(Call& call);
+  bool flush_all(Call& call);
+  bool channel_counts(Call& call);
+
+  // session_commands.cc: what the router answers itself.
+  bool hello(Call& call);
+  bool auth(Call& call);
+  bool select(Call& call);
+  bool ping(Call& call);
+  bool echo(Call& call);
+  bool time(Call& call);
+  bool quit(Call& call);
+  bool reset(Call& call);
+  bool info(Call& call);
+  bool config(Call& call);
+  bool cluster(Call& call);
+  bool refuse(Call& call);
+  bool sign_in(Client& client, std::string_view user, std::string_view password);
+
+  // client_command.cc
+  bool client_command(Call& call);
+  bool client_list(Call& call);
+  bool client_kill(Call& call);
+  bool client_reply_mode(Call& call);
+  void client_list_line(std::string& out, const Client& client) const;
+
+  // transaction.cc
+  bool multi(Call& call);
+  bool exec(Call& call);
+  bool discard(Call& call);
+  bool watch(Call& call);
+  bool unwatch(Call& call);
+  bool queue(Call& call);
+  void end_transaction(Client& client);
+  Dedicated& dedicated(Client& client, uint32_t shard);
+
+  // blocking.cc
+  bool blocking(Call& call, uint32_t shard);
+  bool blocks(const Call& call) const;
+  bool subscribe(Call& call);
+  bool publish(Call& call);
+  bool pubsub(Call& call);
+
+  io::Loop& loop_;
+  const model::TierConfig& config_;
+  RequestPool& pool_;
+  Layer& layer_;
+  std::vector<std::unique_ptr<Shard>>& shards_;
+  balance::SlotMap slots_;
+  proto::CommandTable table_;
+  std::vector<Route> routes_;  // beside table_.all()
+  proto::CommandLimits limits_;
+  proto::CommandLimits unauthenticated_limits_;
+  boost::unordered_flat_map<uint64_t, std::unique_ptr<Client>> clients_;
+  uint64_t next_client_ = 1;
+  std::string redis_version_ = "7.0.0";
+  Random random_;
+  std::vector<proto::KeyPosition> positions_;  // of the command at hand
+  std::string inline_wire_;
+  std::string canonical_;
+  Nanos started_;
+  RouterStats stats_;
+};
+
+}  // namespace ballast::cache

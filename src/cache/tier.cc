@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/tier.h"
+
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include <csignal>
+
+#include "base/log.h"
+
+namespace ballast::cache {
+namespace {
+
+constexpr Nanos kDrainTime = 10 * kSecond;
+
+// Epochs of homes: later processes have higher ones. Wall time serves only to order process starts.
+uint64_t new_epoch() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tier>> Tier::create(model::TierConfig config, model::Role role,
+                                           TierHooks hooks) {
+  std::unique_ptr<Tier> tier(new Tier(std::move(config), role, std::move(hooks)));
+  const auto built = tier->build();
+  if (!built) return Unexpected(built.error());
+  return tier;
+}
+
+Tier::Tier(model::TierConfig config, model::Role role, TierHooks hooks)
+    : config_(std::move(config)), role_(role), hooks_(std::move(hooks)), started_(now_ns()) {}
+
+Tier::~Tier() {
+  for (const auto& shard : shards_) shard->shut_down();
+}
+
+Result<> Tier::build() {
+  auto loop = io::Loop::create();
+  if (!loop) return Unexpected(loop.error());
+  loop_ = std::move(*loop);
+  auto listen = io::resolve(config_.listen.host, config_.listen.port);
+  if (!listen) return Unexpected(listen.error());
+  listen_address_ = *listen;
+  if (config_.tls) {
+    auto tls = io::TlsContext::server(
+        {config_.tls->cert_file, config_.tls->key_file,
+         config_.tls->client_auth == model::ClientCertificate::kNone ? "" : config_.tls->ca_file});
+    if (!tls) return Unexpected(tls.error());
+    tls_ = *tls;
+  }
+  layer_ = std::make_unique<Layer>(config_, pool_);
+  const uint64_t epoch = new_epoch();
+  for (size_t i = 0; i < config_.racks.size(); ++i) {
+    for (const model::Endpoint& endpoint : config_.racks[i].shards) {
+      auto address = io::resolve(endpoint.host, endpoint.port);
+      if (!address) return Unexpected(address.error());
+      ShardOptions options;
+      options.index = static_cast<uint32_t>(shards_.size());
+      options.text = model::to_string(endpoint);
+      options.address = options.session_address = *address;
+      options.name_prefix = "ballast:" + config_.tier + ":" + config_.racks[i].name + ":";
+      options.user = config_.shard_user;
+      options.password = config_.shard_password;
+      options.caching = layer_->caching();
+      options.timeout = config_.shard_timeout_ms * kMillisecond;
+      options.connect_timeout = config_.connect_timeout_ms * kMillisecond;
+      options.rate = config_.shard_rate;
+      options.coherence.epoch = epoch;
+      options.coherence.lease = config_.lease_ms * kMillisecond;
+      options.coherence.drift_margin = config_.drift_margin_ms * kMillisecond;
+      options.coherence.max_reply = config_.max_object;
+      shards_.push_back(std::make_unique<Shard>(*loop_, pool_, *layer_, std::move(options)));
+    }
+  }
+  router_ = std::make_unique<Router>(*loop_, config_, pool_, *layer_, shards_);
+  layer_->set_router(router_.get());
+  layer_->add_local_nodes(shards_, system_seed());
+  return watch_signals();
+}
+
+Result<> Tier::watch_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signals_ = io::Fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signals_.valid()) return fail_errno("signalfd", errno);
+  return loop_->add(signals_.get(), this);
+}
+
+void Tier::on_ready(uint32_t /*epoll_events*/) {
+  signalfd_siginfo info;
+  while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGHUP) {
+      reload();
+    } else {
+      leave();
+    }
+  }
+}
+
+void Tier::run() {
+  for (const auto& shard : shards_) shard->open();
+  tick();
+  loop_->run();
+}
+
+void Tier::tick() {
+  const Nanos now = now_ns();
+  for (const auto& shard : shards_) shard->tick(now);
+  layer_->tick(now);
+  if (!router_->has_commands()) load_commands();
+  if (leave_by_ != 0 && (router_->clients() == 0 || now >= leave_by_)) return loop_->stop();
+  // Rate limits are handed out by the tick, so they want a fine one.
+  const bool limited = config_.shard_rate > 0 || config_.node_rate > 0;
+  loop_->after(limited ? kMillisecond : 10 * kMillisecond, [this] { tick(); });
+}
+
+void Tier::load_commands() {
+  const Nanos now = now_ns();
+  if (now < asked_commands_) return;
+  for (const auto& shard : shards_) {
+    if (!shard->up()) continue;
+    asked_commands_ = now + kSecond;
+    const auto ask = [&](std::string_view wire, std::function<void(Request&)> done) {
+      Request* request = pool_.take();
+      pool_.hold(request);
+      request->done = std::move(done);
+      shard->read(wire, *request, now);
+      pool_.release(request);
+    };
+    ask("*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n", [this](Request& answered) {
+      const size_t at = answered.reply.find("redis_version:");
+      if (at == std::string::npos) return;
+      const size_t begin = at + 14;
+      router_->set_server_info(
+          answered.reply.substr(begin, answered.reply.find('\r', begin) - begin));
+    });
+    ask("*1\r\n$7\r\nCOMMAND\r\n", [this](Request& answered) {
+      auto table = proto::CommandTable::from_reply(std::string_view(answered.reply));
+      if (!table) {
+        log_error("COMMAND was not understood: {}", table.error().message);
+        return;
+      }
+      router_->set_commands(std::move(*table));
+      start_listening();
+    });
+    return;
+  }
+}
+
+void Tier::start_listening() {
+  if (listener_ != nullptr || leave_by_ != 0) return;
+  auto listener = io::Listener::create(*loop_, listen_address_,
+                                       [this](io::Fd fd) { router_->accept(std::move(fd), tls_); });
+  if (!listener) {
+    log_error("{}", listener.error().message);
+    return loop_->stop();
+  }
+  listener_ = std::move(*listener);
+  log_info("clients: {}; {} racks, {} shards, {} spines, {}", listener_->address().text(),
+           config_.racks.size(), shards_.size(), config_.spines.size(),
+           model::to_string(config_.mechanism));
+  if (hooks_.on_listening) hooks_.on_listening(listener_->address().port());
+}
+
+void Tier::leave() {
+  if (leave_by_ != 0) return loop_->stop();
+  log_info("draining {} clients", router_->clients());
+  leave_by_ = now_ns() + kDrainTime;
+  if (listener_ != nullptr) loop_->dispose(std::move(listener_));
+  router_->drain();
+}
+
+void Tier::reload() {
+  if (!hooks_.reload) return;
+  auto fresh = hooks_.reload();
+  if (!fresh) {
+    log_error("the configuration stays as it was: {}", fresh.error().message);
+    return;
+  }
+  if (fresh->racks != config_.racks || fresh->spines != config_.spines ||
+      fresh->listen != config_.listen || fresh->mechanism != config_.mechanism)
+    log_warning("racks, spines, listen and mechanism change only with a restart");
+  config_.password = fresh->password;
+  config_.max_clients = fresh->max_clients;
+  config_.client_output_limit = fresh->client_output_limit;
+  config_.admin_commands = fresh->admin_commands;
+  log_set_level(fresh->log_level);
+  log_info("configuration reloaded");
+}
+
+bool Tier::ready() const {
+  if (listener_ == nullptr) return false;
+  for (const auto& shard : shards_)
+    if (!shard->ready()) return false;
+  return true;
+}
+
+}  // namespace ballast::cache
