@@ -10,9 +10,11 @@ endif()
 
 add_library(ballast_flags INTERFACE)
 target_include_directories(ballast_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(ballast_flags INTERFACE BALLAST_VERSION="${PROJECT_VERSION}")
 target_compile_options(ballast_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
-  -Wold-style-cast -Woverloaded-virtual -Werror -fno-omit-frame-pointer)
+  -Wold-style-cast -Woverloaded-virtual -Werror -fno-omit-frame-pointer
+  -Wno-maybe-uninitialized)  # false with variants under -O2 in gcc 12
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_definitions(ballast_flags INTERFACE _GLIBCXX_ASSERTIONS)
 endif()

@@ -53,7 +53,8 @@ void Dedicated::on_link_down(Link& link, const std::string& /*cause*/) {
 
 void Dedicated::on_answer(Request& request, std::string_view piece, bool last) {
   if (last && request.guarded != nullptr) shard_.end_guard(request, now_ns());
-  if (request.client != nullptr) request.client->on_answer(request, piece, last);
+  if (request.client != nullptr) return request.client->on_answer(request, piece, last);
+  collect(request, piece, last);
 }
 
 void Dedicated::on_timeout(Request& /*request*/) {}

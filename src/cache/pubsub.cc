@@ -113,8 +113,7 @@ void Subscriptions::tell(std::string_view kind, std::string_view channel, bool n
 
 void Subscriptions::on_link_up(Link& /*link*/) {}
 void Subscriptions::on_answer(Request& request, std::string_view piece, bool last) {
-  request.reply.append(piece);
-  if (last && request.done) std::exchange(request.done, nullptr)(request);
+  collect(request, piece, last);
 }
 void Subscriptions::on_timeout(Request& /*request*/) {}
 void Subscriptions::on_failure(Request& /*request*/, const std::string& /*cause*/) {}

@@ -38,7 +38,7 @@ Shard::Shard(io::Loop& loop, RequestPool& pool, NodeSender& nodes, ShardOptions 
                    .user = options_.user,
                    .password = options_.password,
                    .connect_timeout = options_.connect_timeout};
-  for (uint8_t proto : {2, 3}) {
+  for (const uint8_t proto : {uint8_t{2}, uint8_t{3}}) {
     link.proto = proto;
     links_[proto == 3] = std::make_unique<Link>(loop, pool, *this, link);
   }
@@ -235,9 +235,8 @@ void Shard::on_answer(Request& request, std::string_view piece, bool last) {
   if (last && request.guarded != nullptr) end_write(request, now_ns());
   if (request.client != nullptr) [[likely]] {
     request.client->on_answer(request, piece, last);
-  } else if (request.done) {
-    request.reply.append(piece);
-    if (last) std::exchange(request.done, nullptr)(request);
+  } else {
+    collect(request, piece, last);
   }
 }
 
