@@ -18,6 +18,7 @@ namespace {
 int run_help(const Arguments& arguments);
 
 constexpr Subcommand kSubcommands[] = {
+    {"cache up", "the whole cache tier in one process, in front of Redis shards", run_cache_up},
     {"cache status", "members, partitions, loads, hit ratio, hottest keys", run_cache_status},
     {"config check", "is a configuration good?", run_config_check},
     {"config show", "the configuration as it would be used, and where each value is from",

@@ -30,7 +30,7 @@ bool Router::blocks(const Call& call) const {
 
 bool Router::blocking(Call& call, uint32_t shard) {
   if (!call.client.idle()) return false;
-  ++stats_.writes;
+  ++metrics_.writes;
   // On a path of its own: what the client sends meanwhile waits.
   Request& request = call.client.expect(Path::kHome, 0);
   if (call.info->has(proto::kWrite)) {

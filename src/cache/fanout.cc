@@ -170,7 +170,7 @@ bool Router::split(Call& call) {
   }
   if (call.client.overtakes(0)) return false;
   const bool writes = call.info->has(proto::kWrite);
-  ++(writes ? stats_.writes : stats_.cold_reads);
+  ++(writes ? metrics_.writes : metrics_.cold_reads);
   struct Part {
     std::string body;
     size_t args = 0;
@@ -260,7 +260,7 @@ bool Router::fan_out(Call& call, std::string_view wire) {
 
 bool Router::flush_all(Call& call) {
   if (call.client.overtakes(0)) return false;
-  ++stats_.writes;
+  ++metrics_.writes;
   auto join = std::make_shared<Join>(*this, call.client);
   join->complete = [info = call.info](Join& all) { all.finish(combined(*info, all.replies)); };
   for (const auto& shard : shards_) {

@@ -34,13 +34,13 @@ bool number_of(std::string_view text, T& number) {
 
 void Shard::on_link_up(Link& link) {
   own_ids_.insert(link.client_id());
-  ++stats_.reconnects;
   if (!up()) return;
   if (!options_.home) return;
   start_fence();
 }
 
 void Shard::on_link_down(Link& /*link*/, const std::string& /*cause*/) {
+  ++stats_.disconnects;
   if (!options_.home) return;
   ++fence_round_;
   fenced_ = false;

@@ -69,6 +69,7 @@ void Layer::add_local_nodes(std::vector<std::unique_ptr<Shard>>& shards, uint64_
     auto member = std::make_unique<Member>();
     member->spine = i >= racks;
     member->name = member->spine ? config_.spines[i - racks].name : "leaf " + config_.racks[i].name;
+    if (!member->spine) member->rack = config_.racks[i].name;
     member->bucket = balance::TokenBucket(config_.node_rate, config_.node_rate / 100);
     const NodeConfig node{.incarnation = random.next(),
                           .shards = static_cast<uint32_t>(shards.size()),

@@ -53,6 +53,7 @@ class Layer final : public NodeSender {
 
   struct Member {
     std::string name;
+    std::string rack;  // of a leaf
     bool spine = false;
     std::unique_ptr<Node> node;
     std::unique_ptr<NodeOutput> output;

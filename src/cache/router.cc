@@ -85,7 +85,7 @@ const proto::CommandLimits& Router::command_limits(const Client& client) const {
 
 void Router::accept(io::Fd fd, const std::shared_ptr<io::TlsContext>& tls) {
   if (clients_.size() >= config_.max_clients) {
-    ++stats_.rejected;
+    ++metrics_.connections_refused;
     const std::string_view text = "-ERR max number of clients reached\r\n";
     [[maybe_unused]] const auto sent = ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL);
     return;
@@ -94,7 +94,7 @@ void Router::accept(io::Fd fd, const std::shared_ptr<io::TlsContext>& tls) {
   auto stream = io::Stream::create(loop_, std::move(fd), false, client.get(), tls);
   if (!stream) return;
   client->attach(*stream);
-  ++stats_.connections;
+  ++metrics_.connections;
   clients_.emplace(client->id(), std::move(client));
 }
 
@@ -131,12 +131,12 @@ bool Router::execute(Client& client, std::span<const std::string_view> args, std
     wire = inline_wire_;
   }
   if (client.plain && is_get(args)) [[likely]] {
-    ++stats_.requests;
+    ++metrics_.commands;
     return get(client, args[1], wire, now);
   }
   Call call{client, args, wire, now, table_.find(args)};
   const bool done = dispatch(call);
-  if (done) ++stats_.requests;
+  if (done) ++metrics_.commands;
   return done;
 }
 
@@ -177,12 +177,12 @@ bool Router::dispatch(Call& call) {
   bool done = true;
   if (!call.client.plain && !guard_state(call, done)) return done;
   if (call.info == nullptr) {
-    ++stats_.errors;
+    ++metrics_.command_errors;
     call.client.error(unknown_command(call.args));
     return true;
   }
   if (!call.info->arity_fits(call.args.size())) {
-    ++stats_.errors;
+    ++metrics_.command_errors;
     call.client.error("ERR wrong number of arguments for '" + call.info->name + "' command");
     return true;
   }
@@ -198,7 +198,7 @@ bool Router::dispatch(Call& call) {
   if (positions_.empty()) return keyless(call);
   if (across) {
     if (call.info->request_policy == proto::RequestPolicy::kMultiShard) return split(call);
-    ++stats_.errors;
+    ++metrics_.command_errors;
     call.client.error(kCrossShard);
     return true;
   }
@@ -246,7 +246,7 @@ bool Router::cached_read(Call& call, std::string_view key, std::string_view comm
     return cold_read(client, shard, hash, call.wire, call.now);
   const Layer::Found found = layer_.find(shard, slot, key, hash, command, call.now);
   if (found.reply != nullptr) {
-    ++stats_.hits;
+    ++metrics_.hot_reads;
     client.reply(client.proto == 3 ? found.reply->resp3 : found.reply->resp2);
     return true;
   }
@@ -262,7 +262,7 @@ bool Router::cached_read(Call& call, std::string_view key, std::string_view comm
 bool Router::cold_read(Client& client, uint32_t shard, uint64_t hash, std::string_view wire,
                        Nanos now) {
   if (client.overtakes(hash)) return false;
-  ++stats_.cold_reads;
+  ++metrics_.cold_reads;
   shards_[shard]->read(wire, client.expect(Path::kShard, hash), now);
   return true;
 }
@@ -274,11 +274,11 @@ void Router::serve_read(Request& request, Nanos now) {
   const Node::Reply* reply =
       layer_.find_at(request.node, shard, key, request.hash, request.command, now);
   if (reply != nullptr) {
-    ++stats_.hits;
+    ++metrics_.hot_reads;
     request.client->on_answer(request, request.proto == 3 ? reply->resp3 : reply->resp2, true);
     return;
   }
-  ++stats_.cold_reads;
+  ++metrics_.cold_reads;
   request.hashes.clear();  // a read guards nothing
   shards_[shard]->read(request.wire, request, now);
 }
@@ -290,11 +290,11 @@ bool Router::single_shard(Call& call, uint32_t shard) {
   const bool writes = call.info->has(proto::kWrite) || call.info->has(proto::kMayReplicate);
   Request& request = call.client.expect(Path::kShard, hash);
   if (!writes) {
-    ++stats_.cold_reads;
+    ++metrics_.cold_reads;
     shards_[shard]->read(call.wire, request, call.now);
     return true;
   }
-  ++stats_.writes;
+  ++metrics_.writes;
   for (const proto::KeyPosition& position : positions_) {
     if (!position.written) continue;
     const std::string_view key = call.args[position.index];

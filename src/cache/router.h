@@ -20,13 +20,9 @@
 #include "cache/shard.h"
 #include "model/tier.h"
 #include "proto/command_table.h"
+#include "telemetry/metrics.h"
 
 namespace ballast::cache {
-
-struct RouterStats {
-  uint64_t requests = 0, hits = 0, cold_reads = 0, sampled_reads = 0, writes = 0, errors = 0,
-           connections = 0, rejected = 0;
-};
 
 // One command being executed. `wire` is its RESP form.
 struct Call {
@@ -68,7 +64,7 @@ class Router {
   Shard& shard(size_t index) { return *shards_[index]; }
   uint32_t shard_of(std::string_view key) const;
   size_t clients() const { return clients_.size(); }
-  const RouterStats& stats() const { return stats_; }
+  const telemetry::RouterMetrics& metrics() const { return metrics_; }
 
   // A read that was waiting for a node's turn (rate limit).
   void serve_read(Request& request, Nanos now);
@@ -162,7 +158,7 @@ class Router {
   std::string inline_wire_;
   std::string canonical_;
   Nanos started_;
-  RouterStats stats_;
+  telemetry::RouterMetrics metrics_;
 };
 
 }  // namespace ballast::cache

@@ -89,7 +89,7 @@ std::span<const Router::Named> Router::handlers() {
 }
 
 bool Router::refuse(Call& call) {
-  ++stats_.errors;
+  ++metrics_.command_errors;
   std::string why = "is not possible through Ballast";
   const std::string& name = call.info->name;
   if (name == "swapdb" || name == "move") why = "needs several databases, and the tier has one";
@@ -304,9 +304,9 @@ bool Router::info(Call& call) {
   }
   if (wants("stats")) {
     section("Stats");
-    row("total_connections_received", stats_.connections);
-    row("total_commands_processed", stats_.requests);
-    row("rejected_connections", stats_.rejected);
+    row("total_connections_received", metrics_.connections);
+    row("total_commands_processed", metrics_.commands);
+    row("rejected_connections", metrics_.connections_refused);
   }
   if (wants("replication")) {
     section("Replication");
@@ -330,9 +330,9 @@ bool Router::info(Call& call) {
     row("shards_ready", std::count_if(shards_.begin(), shards_.end(),
                                       [](const auto& shard) { return shard->ready(); }));
     row("cache_nodes", layer_.members().size());
-    row("cache_hits", stats_.hits);
-    row("cold_reads", stats_.cold_reads);
-    row("writes", stats_.writes);
+    row("cache_hits", metrics_.hot_reads);
+    row("cold_reads", metrics_.cold_reads);
+    row("writes", metrics_.writes);
   }
   std::string out;
   if (call.client.proto == 3) {

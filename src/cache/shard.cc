@@ -85,6 +85,7 @@ void Shard::read(std::string_view wire, Request& request, Nanos now) {
 void Shard::forward(std::string_view wire, Request& request, Nanos now) {
   request.deadline = now + options_.timeout;
   ++stats_.requests;
+  window_.count(now);
   if (options_.rate > 0 && (!gate_.empty() || !bucket_.try_take(now))) {
     if (request.wire.data() != wire.data()) request.wire.assign(wire);
     pool_.hold(&request);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "balance/choice.h"
 #include "balance/token_bucket.h"
 #include "base/ring.h"
 #include "cache/home.h"
@@ -29,6 +30,7 @@ class NodeSender {
 struct ShardOptions {
   uint32_t index = 0;
   std::string text;  // "host:port", as errors name it
+  std::string rack;
   io::Address address;
   io::Address session_address;  // for connections of a client's own: the shard, or its leaf
   std::string name_prefix;      // "ballast:<tier>:<rack>:"
@@ -43,7 +45,7 @@ struct ShardOptions {
 };
 
 struct ShardStats {
-  uint64_t requests = 0, errors = 0, timeouts = 0, reconnects = 0;
+  uint64_t requests = 0, errors = 0, timeouts = 0, disconnects = 0;
 };
 
 class Shard final : public LinkOwner, public HomeOutput {
@@ -81,6 +83,8 @@ class Shard final : public LinkOwner, public HomeOutput {
   Home& home() { return home_; }
   const ShardOptions& options() const { return options_; }
   const ShardStats& stats() const { return stats_; }
+  HomeStats home_stats() const { return home_.stats(); }
+  uint32_t load(Nanos now) const { return window_.load(now); }  // requests in the last second
   size_t in_flight() const {
     return links_[0]->in_flight() + links_[1]->in_flight() + gate_.size();
   }
@@ -127,6 +131,7 @@ class Shard final : public LinkOwner, public HomeOutput {
   std::array<std::unique_ptr<Link>, 2> links_;
   std::unique_ptr<Link> tracking_;
   balance::TokenBucket bucket_;
+  balance::LoadWindow window_;
   Ring<Request*> gate_;  // over the rate limit, with their wire
   std::map<uint64_t, Waiting> waiting_;
   uint64_t next_token_ = 1;

@@ -60,6 +60,7 @@ Result<> Tier::build() {
       ShardOptions options;
       options.index = static_cast<uint32_t>(shards_.size());
       options.text = model::to_string(endpoint);
+      options.rack = config_.racks[i].name;
       options.address = options.session_address = *address;
       options.name_prefix = "ballast:" + config_.tier + ":" + config_.racks[i].name + ":";
       options.user = config_.shard_user;
@@ -102,10 +103,11 @@ void Tier::on_ready(uint32_t /*epoll_events*/) {
   }
 }
 
-void Tier::run() {
+Result<> Tier::run() {
   for (const auto& shard : shards_) shard->open();
   tick();
   loop_->run();
+  return outcome_;
 }
 
 void Tier::tick() {
@@ -157,7 +159,7 @@ void Tier::start_listening() {
   auto listener = io::Listener::create(*loop_, listen_address_,
                                        [this](io::Fd fd) { router_->accept(std::move(fd), tls_); });
   if (!listener) {
-    log_error("{}", listener.error().message);
+    outcome_ = Unexpected(listener.error());
     return loop_->stop();
   }
   listener_ = std::move(*listener);

@@ -14,6 +14,9 @@
 #include "cache/shard.h"
 #include "io/listener.h"
 #include "model/tier.h"
+#include "telemetry/admin.h"
+#include "telemetry/metrics.h"
+#include "telemetry/status.h"
 
 namespace ballast::cache {
 
@@ -30,12 +33,14 @@ class Tier final : public io::Loop::Handler {
 
   // Until SIGTERM or SIGINT: clients get the replies they wait for, then it returns. A second
   // signal ends it at once.
-  void run();
+  Result<> run();
 
   io::Loop& loop() { return *loop_; }
   // On the loop's thread only.
   bool ready() const;
-  std::string status_json() const;
+  telemetry::Status status() const;
+  telemetry::Snapshot snapshot() const;
+  telemetry::Readiness readiness() const;
 
   void on_ready(uint32_t epoll_events) override;  // signals
 
@@ -64,6 +69,7 @@ class Tier final : public io::Loop::Handler {
   Nanos started_ = 0;
   Nanos asked_commands_ = 0;
   Nanos leave_by_ = 0;
+  Result<> outcome_;
 };
 
 }  // namespace ballast::cache

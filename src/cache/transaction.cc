@@ -94,7 +94,7 @@ bool Router::exec(Call& call) {
   request.flush = transaction->flush;
   for (const std::string& key : transaction->written_keys)
     request.add_key(key, balance::key_hash(key));
-  ++stats_.writes;
+  ++metrics_.writes;
   if (watched >= 0) {
     dedicated(client, shard).send(wire, request, call.now);
   } else if (request.hashes.empty() && !request.flush) {
