@@ -5,25 +5,16 @@
 
 #include "balance/hash.h"
 #include "cache/router.h"
+#include "cache/words.h"
 #include "proto/resp_write.h"
 
 namespace ballast::cache {
-namespace {
-
-bool same_word(std::string_view text, std::string_view lower) {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == b;
-  });
-}
-
-}  // namespace
-
 // XREAD and XREADGROUP block only with BLOCK; the others always may.
 bool Router::blocks(const Call& call) const {
   if (call.info->name != "xread" && call.info->name != "xreadgroup") return true;
   for (const std::string_view arg : call.args.subspan(1)) {
-    if (same_word(arg, "block")) return true;
-    if (same_word(arg, "streams")) return false;
+    if (equals_word(arg, "block")) return true;
+    if (equals_word(arg, "streams")) return false;
   }
   return false;
 }
@@ -33,6 +24,8 @@ bool Router::blocking(Call& call, uint32_t shard) {
   ++metrics_.writes;
   // On a path of its own: what the client sends meanwhile waits.
   Request& request = call.client.expect(Path::kHome, 0);
+  request.blocking = true;
+  count_blocked(1);
   if (call.info->has(proto::kWrite)) {
     for (const proto::KeyPosition& position : positions_) {
       const std::string_view key = call.args[position.index];

@@ -14,11 +14,16 @@ constexpr size_t kLookBack = 64;
 }  // namespace
 
 Client::Client(Router& router, uint64_t id) : router_(router), id_(id) {
-  authenticated = plain = !router.needs_password();
-  parser_.set_limits(&router.command_limits(*this));
+  set_authenticated(!router.needs_password());
+  plain = authenticated_;
 }
 
 Client::~Client() = default;
+
+void Client::set_authenticated(bool authenticated) {
+  authenticated_ = authenticated;
+  parser_.set_limits(&router_.command_limits(*this));
+}
 
 Session& Client::session() {
   if (!session_) session_ = std::make_unique<Session>();
@@ -107,6 +112,12 @@ Request& Client::expect(Path path, uint64_t hash) {
   return *request;
 }
 
+void Client::leaves_path(Request& request) {
+  if (request.off_path) return;
+  request.off_path = true;
+  ++off_path_;
+}
+
 void Client::on_answer(Request& request, std::string_view piece, bool last) {
   if (closed_) return;
   if (pending_.front() == &request) {
@@ -129,6 +140,7 @@ void Client::on_answer(Request& request, std::string_view piece, bool last) {
 void Client::finish(Request& request) {
   pending_.pop_front();
   if (request.off_path) --off_path_;
+  if (request.blocking) router_.count_blocked(-1);
   request.client = nullptr;
   router_.pool().release(&request);
 }
@@ -198,6 +210,7 @@ void Client::forget_pending() {
   while (!pending_.empty()) {
     Request* request = pending_.front();
     pending_.pop_front();
+    if (request->blocking) router_.count_blocked(-1);
     request->client = nullptr;
     router_.pool().release(request);
   }

@@ -34,6 +34,9 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   // for several keys.
   Request& expect(Path path, uint64_t hash);
   void on_answer(Request& request, std::string_view piece, bool last);
+  // The request left the shard's path: a command on its keys sent to the shard now would overtake
+  // it.
+  void leaves_path(Request& request);
   // Out of order by nature: pushes, published messages.
   void push(std::string_view bytes);
 
@@ -58,8 +61,10 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   io::Stream* stream() const { return stream_; }
   size_t held() const { return held_bytes_; }
 
+  void set_authenticated(bool authenticated);
+  bool authenticated() const { return authenticated_; }
+
   uint8_t proto = 2;
-  bool authenticated = true;
   bool plain = true;  // authenticated, and nothing in session() changes how a command is treated
 
   size_t on_data(std::string_view data, Nanos now) override;
@@ -85,6 +90,7 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   size_t off_path_ = 0;    // pending requests that were sent on another path than kShard
   size_t held_bytes_ = 0;  // replies that wait for earlier ones
   std::unique_ptr<Session> session_;
+  bool authenticated_ = true;
   bool stalled_ = false;  // the next command waits
   bool blocked_ = false;
   bool closing_ = false;  // takes no more commands

@@ -5,23 +5,10 @@
 #include <charconv>
 
 #include "cache/router.h"
+#include "cache/words.h"
 #include "proto/resp_write.h"
 
 namespace ballast::cache {
-namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& byte : out) byte = static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
-  return out;
-}
-
-bool printable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
-}
-
-}  // namespace
-
 void Router::client_list_line(std::string& out, const Client& client) const {
   const Session* session = client.session_if_any();
   const int fd = client.stream() != nullptr ? client.stream()->fd() : -1;
@@ -145,7 +132,7 @@ bool Router::client_command(Call& call) {
       proto::append_bulk(out, session->name);
     }
   } else if (name == "setname" && args.size() == 3) {
-    if (!printable(args[2])) {
+    if (!is_printable_name(args[2])) {
       client.error("ERR Client names cannot contain spaces, newlines or special characters.");
       return true;
     }
@@ -153,7 +140,7 @@ bool Router::client_command(Call& call) {
     out = "+OK\r\n";
   } else if (name == "setinfo" && args.size() == 4) {
     const std::string option = lower(args[2]);
-    if ((option != "lib-name" && option != "lib-ver") || !printable(args[3])) {
+    if ((option != "lib-name" && option != "lib-ver") || !is_printable_name(args[3])) {
       client.error(option.starts_with("lib-")
                        ? "ERR " + option + " cannot contain spaces, newlines or special characters."
                        : "ERR Unrecognized option '" + std::string(args[2]) + "'");

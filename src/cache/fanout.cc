@@ -140,6 +140,7 @@ struct Router::Join {
     Request* request = join->router.pool_.take();
     join->router.pool_.hold(request);
     request->proto = proto;
+    request->parent = join->parent;
     const size_t index = join->replies.size();
     join->replies.emplace_back();
     ++join->left;

@@ -118,7 +118,13 @@ void Link::send_unanswered(std::string_view wire) {
 }
 
 void Link::tick(Nanos now) {
+  if (overdue_ > 0 && now - last_answer_ > options_.silence) {
+    // Whatever holds it up, a new connection may not be held up; the fence ends this one at the
+    // server.
+    return reset("did not answer for too long");
+  }
   while (overdue_ < in_flight_.size() && in_flight_[overdue_]->deadline <= now) {
+    if (overdue_ == 0) last_answer_ = now;
     // Counted before the call: the owner may cause the link to be reset.
     Request* request = in_flight_[overdue_++];
     owner_.on_timeout(*request);
@@ -173,7 +179,10 @@ void Link::answer(std::string_view piece, bool last) {
     return;
   }
   in_flight_.pop_front();
-  if (overdue_ > 0) --overdue_;
+  if (overdue_ > 0) {
+    --overdue_;
+    last_answer_ = now_ns();
+  }
   owner_.on_answer(*request, piece, true);
   pool_.release(request);
 }

@@ -48,6 +48,8 @@ struct LinkOptions {
   uint8_t proto = 2;
   bool tracking = false;
   Nanos connect_timeout = kSecond;
+  Nanos silence =
+      10 * kSecond;  // with answers overdue for this long and none coming, it connects anew
 };
 
 class Link final : public io::StreamSink {
@@ -99,6 +101,7 @@ class Link final : public io::StreamSink {
   Ring<Request*> in_flight_;
   Ring<Request*> early_;     // sent before the link was up, with their wire
   size_t overdue_ = 0;       // of in_flight_, from the front: reported as timed out
+  Nanos last_answer_ = 0;    // kept only while answers are overdue
   std::string early_bytes_;  // of unanswered commands sent before the link was up
   std::string push_;         // a push cut by the end of a read
   std::string cause_;

@@ -22,7 +22,8 @@ class Shard;
 enum class Path : uint8_t { kNone, kShard, kHome, kNode };
 
 struct Request {
-  Client* client = nullptr;  // null: internal, or the client is gone or was told of a timeout
+  Request* parent = nullptr;  // the one in the client's queue that this is a part of
+  Client* client = nullptr;   // null: internal, or the client is gone or was told of a timeout
   // For internal requests and joined ones, instead of client: gets the whole reply once.
   std::function<void(Request&)> done;
   std::string reply;    // collected while it cannot be passed on
@@ -44,6 +45,7 @@ struct Request {
   bool streamed = false;  // part of the reply has left already
   bool flush = false;     // guarded as a flush of all keys
   bool off_path = false;  // was sent on another path than kShard
+  bool blocking = false;  // counted among the blocked clients
   bool muted = false;     // the client wants no reply (CLIENT REPLY)
   uint8_t proto = 2;
 
@@ -60,6 +62,7 @@ struct Request {
     clear(command);
     for (std::string& key : keys) clear(key);
     hashes.clear();
+    parent = nullptr;
     client = nullptr;
     done = nullptr;
     guarded = nullptr;
@@ -68,7 +71,7 @@ struct Request {
     skip = 0;
     node = 0;
     path = Path::kNone;
-    complete = streamed = flush = off_path = muted = false;
+    complete = streamed = flush = off_path = blocking = muted = false;
     proto = 2;
   }
 

@@ -7,6 +7,7 @@
 
 #include "balance/hash.h"
 #include "base/log.h"
+#include "cache/words.h"
 #include "proto/resp_write.h"
 #include "proto/slot.h"
 
@@ -73,14 +74,15 @@ void Router::set_commands(proto::CommandTable table) {
   for (size_t i = 0; i < routes_.size(); ++i) {
     const proto::CommandInfo& info = table_.all()[i];
     for (const Named& named : handlers())
-      if (info.name == named.name) routes_[i].handler = named.handler;
+      if (info.name.substr(0, info.name.find('|')) == named.name)
+        routes_[i].handler = named.handler;
     for (const std::string_view name : kCacheable)
       if (info.name == name && info.repeatable()) routes_[i].cacheable = true;
   }
 }
 
 const proto::CommandLimits& Router::command_limits(const Client& client) const {
-  return client.authenticated ? limits_ : unauthenticated_limits_;
+  return client.authenticated() ? limits_ : unauthenticated_limits_;
 }
 
 void Router::accept(io::Fd fd, const std::shared_ptr<io::TlsContext>& tls) {
@@ -114,7 +116,7 @@ void Router::drain() {
 
 void Router::update_plain(Client& client) {
   const Session* session = client.session_if_any();
-  client.plain = client.authenticated &&
+  client.plain = client.authenticated() &&
                  (session == nullptr ||
                   (session->transaction == nullptr && session->replies == Session::Replies::kOn &&
                    !(session->subscribed() && client.proto < 3)));
@@ -144,7 +146,7 @@ bool Router::guard_state(Call& call, bool& done) {
   Client& client = call.client;
   done = true;
   const std::string_view name = call.info != nullptr ? call.info->name : "";
-  if (!client.authenticated && name != "auth" && name != "hello" && name != "quit" &&
+  if (!client.authenticated() && name != "auth" && name != "hello" && name != "quit" &&
       name != "reset") {
     client.error("NOAUTH Authentication required.");
     return false;
@@ -190,11 +192,7 @@ bool Router::dispatch(Call& call) {
   if (route.handler != nullptr) return (this->*route.handler)(call);
   int shard = -1;
   bool across = false;
-  if (!find_keys(call, shard, across)) {
-    call.client.error("ERR the keys of '" + call.info->name +
-                      "' cannot be told from its arguments");
-    return true;
-  }
+  if (!find_keys(call, shard, across)) return unknown_keys(call);
   if (positions_.empty()) return keyless(call);
   if (across) {
     if (call.info->request_policy == proto::RequestPolicy::kMultiShard) return split(call);
@@ -211,11 +209,48 @@ bool Router::dispatch(Call& call) {
 
 bool Router::find_keys(const Call& call, int& shard, bool& across) {
   positions_.clear();
-  if (!call.info->keys(call.args, positions_)) return false;
+  const bool sort = call.info->name == "sort" || call.info->name == "sort_ro";
+  if (sort ? !sort_keys(call) : !call.info->keys(call.args, positions_)) return false;
   for (const proto::KeyPosition& position : positions_) {
     const int owner = static_cast<int>(shard_of(call.args[position.index]));
     across |= shard >= 0 && owner != shard;
     shard = owner;
+  }
+  return true;
+}
+
+// The server's table does not tell every command's keys, nor those of a command that is wrong. It
+// goes to the shard of its first argument, and what it may write there is unknown: no copy of that
+// shard may stand meanwhile.
+bool Router::unknown_keys(Call& call) {
+  if (call.info->name.starts_with("sort")) {
+    call.client.error("ERR BY and GET patterns of SORT need a tier of one shard");
+    return true;
+  }
+  if (call.client.overtakes(0)) return false;
+  const uint32_t shard = call.args.size() > 1 ? shard_of(call.args[1]) : 0;
+  Request& request = call.client.expect(Path::kShard, 0);
+  if (call.info->has(proto::kReadonly)) {
+    shards_[shard]->read(call.wire, request, call.now);
+  } else {
+    ++metrics_.writes;
+    shards_[shard]->flush(call.wire, request, call.now);
+  }
+  return true;
+}
+
+// SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC|DESC] [ALPHA] [STORE
+// destination]. Over several shards a pattern would find keys on one of them only.
+bool Router::sort_keys(const Call& call) {
+  positions_.push_back({1, false});
+  for (uint32_t i = 2; i + 1 < call.args.size(); ++i) {
+    const std::string_view word = call.args[i];
+    if (equals_word(word, "store")) {
+      positions_.push_back({i + 1, true});
+    } else if ((equals_word(word, "by") || equals_word(word, "get")) && shards_.size() > 1 &&
+               call.args[i + 1].find('*') != std::string_view::npos) {
+      return false;
+    }
   }
   return true;
 }

@@ -63,6 +63,7 @@ class Router {
   size_t shards() const { return shards_.size(); }
   Shard& shard(size_t index) { return *shards_[index]; }
   uint32_t shard_of(std::string_view key) const;
+  void count_blocked(int change) { blocked_clients_ += change; }
   size_t clients() const { return clients_.size(); }
   const telemetry::RouterMetrics& metrics() const { return metrics_; }
 
@@ -90,6 +91,8 @@ class Router {
   bool single_shard(Call& call, uint32_t shard);
   bool keyless(Call& call);
   bool find_keys(const Call& call, int& shard, bool& across);
+  bool sort_keys(const Call& call);
+  bool unknown_keys(Call& call);
   std::string_view canonical(const Call& call);
 
   // fanout.cc: commands over several shards.
@@ -158,6 +161,7 @@ class Router {
   std::string inline_wire_;
   std::string canonical_;
   Nanos started_;
+  int64_t blocked_clients_ = 0;
   telemetry::RouterMetrics metrics_;
 };
 

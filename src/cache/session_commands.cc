@@ -11,20 +11,11 @@
 
 #include "base/version.h"
 #include "cache/router.h"
+#include "cache/words.h"
 #include "proto/resp_write.h"
 
 namespace ballast::cache {
 namespace {
-
-bool same_word(std::string_view text, std::string_view lower) {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == b;
-  });
-}
-
-bool printable_name(std::string_view name) {
-  return std::all_of(name.begin(), name.end(), [](char c) { return c >= '!' && c <= '~'; });
-}
 
 std::string bulk(std::string_view text) {
   std::string out;
@@ -111,7 +102,7 @@ bool Router::sign_in(Client& client, std::string_view user, std::string_view pas
   const bool same = user == "default" && password.size() == wanted.size() &&
                     CRYPTO_memcmp(password.data(), wanted.data(), wanted.size()) == 0;
   if (!same && !(wanted.empty() && user == "default")) return false;
-  client.authenticated = true;
+  client.set_authenticated(true);
   update_plain(client);
   return true;
 }
@@ -160,16 +151,16 @@ bool Router::hello(Call& call) {
   bool named = false;
   while (next < call.args.size()) {
     const size_t left = call.args.size() - next - 1;
-    if (same_word(call.args[next], "auth") && left >= 2) {
+    if (equals_word(call.args[next], "auth") && left >= 2) {
       if (!sign_in(client, call.args[next + 1], call.args[next + 2])) {
         client.error("WRONGPASS invalid username-password pair or user is disabled.");
         return true;
       }
       next += 3;
-    } else if (same_word(call.args[next], "setname") && left >= 1) {
+    } else if (equals_word(call.args[next], "setname") && left >= 1) {
       name = call.args[next + 1];
       named = true;
-      if (!printable_name(name)) {
+      if (!is_printable_name(name)) {
         client.error(kBadName);
         return true;
       }
@@ -179,7 +170,7 @@ bool Router::hello(Call& call) {
       return true;
     }
   }
-  if (!client.authenticated) {
+  if (!client.authenticated()) {
     client.error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
@@ -255,7 +246,7 @@ bool Router::reset(Call& call) {
   end_transaction(client);
   if (client.session_if_any() != nullptr) client.session() = Session();
   client.proto = 2;
-  client.authenticated = !needs_password();
+  client.set_authenticated(!needs_password());
   update_plain(client);
   client.reply("+RESET\r\n");
   return true;
@@ -265,8 +256,8 @@ bool Router::info(Call& call) {
   const auto wants = [&](std::string_view section) {
     if (call.args.size() == 1) return true;
     for (const std::string_view arg : call.args.subspan(1))
-      if (same_word(arg, section) || same_word(arg, "all") || same_word(arg, "default") ||
-          same_word(arg, "everything"))
+      if (equals_word(arg, section) || equals_word(arg, "all") || equals_word(arg, "default") ||
+          equals_word(arg, "everything"))
         return true;
     return false;
   };

@@ -37,7 +37,8 @@ Shard::Shard(io::Loop& loop, RequestPool& pool, NodeSender& nodes, ShardOptions 
                                : options_.name_prefix + "reader",
                    .user = options_.user,
                    .password = options_.password,
-                   .connect_timeout = options_.connect_timeout};
+                   .connect_timeout = options_.connect_timeout,
+                   .silence = 3 * options_.timeout};
   for (const uint8_t proto : {uint8_t{2}, uint8_t{3}}) {
     link.proto = proto;
     links_[proto == 3] = std::make_unique<Link>(loop, pool, *this, link);
@@ -161,6 +162,8 @@ void Shard::end_guard(Request& guard, Nanos now) {
 
 void Shard::wait(Request& request, std::string_view wire, Nanos now, std::function<void()> ready) {
   request.path = Path::kHome;
+  Request& queued = request.parent != nullptr ? *request.parent : request;
+  if (queued.client != nullptr) queued.client->leaves_path(queued);
   request.wire.assign(wire);
   pool_.hold(&request);
   // No lease that delays it can run longer; then the shard itself is at fault.

@@ -19,7 +19,6 @@ bool Router::multi(Call& call) {
   Session& session = call.client.session();
   if (session.transaction != nullptr) {
     call.client.error("ERR MULTI calls can not be nested");
-    session.transaction->aborted = true;
     return true;
   }
   session.transaction = std::make_unique<Transaction>();
