@@ -85,4 +85,21 @@ int run_cache_up(const Arguments& arguments) {
                    model::Role::kAll, arguments);
 }
 
+int run_cache_router(const Arguments& arguments) {
+  return run_cache("ballast cache router", "one router of a tier of separate processes",
+                   model::Role::kRouter, arguments);
+}
+
+int run_cache_leaf(const Arguments& arguments) {
+  return run_cache("ballast cache leaf",
+                   "one rack's leaf: a cache node, and the home of the "
+                   "rack's objects, through which they are written",
+                   model::Role::kLeaf, arguments);
+}
+
+int run_cache_spine(const Arguments& arguments) {
+  return run_cache("ballast cache spine", "one spine: a cache node of the upper layer",
+                   model::Role::kSpine, arguments);
+}
+
 }  // namespace ballast::app

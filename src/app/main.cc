@@ -19,6 +19,9 @@ int run_help(const Arguments& arguments);
 
 constexpr Subcommand kSubcommands[] = {
     {"cache up", "the whole cache tier in one process, in front of Redis shards", run_cache_up},
+    {"cache router", "one router, of a tier of separate processes", run_cache_router},
+    {"cache leaf", "one rack's leaf, home of its shards' objects", run_cache_leaf},
+    {"cache spine", "one spine", run_cache_spine},
     {"cache status", "members, partitions, loads, hit ratio, hottest keys", run_cache_status},
     {"config check", "is a configuration good?", run_config_check},
     {"config show", "the configuration as it would be used, and where each value is from",

@@ -16,6 +16,9 @@ struct Subcommand {
   int (*run)(const Arguments& arguments);  // gives the exit status: kExitDone, …
 };
 
+int run_cache_leaf(const Arguments& arguments);
+int run_cache_router(const Arguments& arguments);
+int run_cache_spine(const Arguments& arguments);
 int run_cache_up(const Arguments& arguments);
 int run_cache_status(const Arguments& arguments);
 int run_config_check(const Arguments& arguments);

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "cache/client.h"
-#include "proto/resp_write.h"
+#include "cache/deliver.h"
 
 namespace ballast::cache {
 namespace {
@@ -13,8 +13,8 @@ LinkOptions options_for(const Shard& shard, uint8_t proto) {
   const ShardOptions& options = shard.options();
   return {.address = options.session_address,
           .name = options.home ? options.name_prefix + std::to_string(options.coherence.epoch) : "",
-          .user = options.user,
-          .password = options.password,
+          .user = options.session_user,
+          .password = options.session_password,
           .proto = proto,
           .connect_timeout = options.connect_timeout};
 }
@@ -53,19 +53,15 @@ void Dedicated::on_link_down(Link& link, const std::string& /*cause*/) {
 
 void Dedicated::on_answer(Request& request, std::string_view piece, bool last) {
   if (last && request.guarded != nullptr) shard_.end_guard(request, now_ns());
-  if (request.client != nullptr) return request.client->on_answer(request, piece, last);
-  collect(request, piece, last);
+  deliver(request, piece, last);
 }
 
 void Dedicated::on_timeout(Request& /*request*/) {}
 
 void Dedicated::on_failure(Request& request, const std::string& cause) {
   if (request.guarded != nullptr) shard_.end_guard_once_dead(request, known_id_);
-  if (request.client == nullptr) return;
-  std::string reply;
-  proto::append_error(reply, "CLUSTERDOWN shard " + shard_.options().text +
-                                 " is down: the connection for this command broke: " + cause);
-  request.client->on_answer(request, reply, true);
+  deliver_error(request, "CLUSTERDOWN shard " + shard_.options().text +
+                             " is down: the connection for this command broke: " + cause);
 }
 
 void Dedicated::on_push(Link& /*link*/, std::string_view push) { client_.push(push); }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cache nodes as a router sees them: which may hold a key, which of those is less loaded, and
-// how to ask one.
+// how to ask one, in this process or in another.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +17,7 @@
 #include "base/random.h"
 #include "base/ring.h"
 #include "cache/node.h"
+#include "cache/peer.h"
 #include "cache/request.h"
 #include "cache/shard.h"
 #include "model/tier.h"
@@ -23,58 +26,97 @@ namespace ballast::cache {
 
 class Router;
 
-class Layer final : public NodeSender {
+class Layer final : public NodeSender, public PeerOwner {
  public:
-  Layer(const model::TierConfig& config, RequestPool& pool);
+  Layer(const model::TierConfig& config, model::Role role, io::Loop& loop, RequestPool& pool);
   ~Layer() override;
 
-  // The nodes of this process, each with a connection in memory to every shard's home.
+  // Connections to the tier's other processes; none in the one-process form.
+  Result<> add_peers();
+  // The nodes of this process, each with a way to every shard's home.
   void add_local_nodes(std::vector<std::unique_ptr<Shard>>& shards, uint64_t seed);
   void set_router(Router* router) { router_ = router; }
+  void open();
+  void shut_down();
 
   bool caching() const { return mechanism_ != balance::Mechanism::kNoCache; }
+  bool is_local(uint64_t member) const {
+    return member < members_.size() && members_[member]->node != nullptr;
+  }
+  Peer* leaf_of(size_t rack) { return members_[rack]->peer.get(); }
 
-  // Looks for a copy by the rule: candidates by placement, the less loaded first. Null: ask the
-  // shard.
+  // Looks for a copy by the rule: candidates by placement, the less loaded first.
   struct Found {
-    const Node::Reply* reply = nullptr;
-    bool queued = false;  // the node is over its rate: the caller queues by queue()
+    enum class Where : uint8_t {
+      kShard,   // no copy is known: ask the shard
+      kHere,    // `reply`
+      kQueued,  // the node is over its rate: wait for its turn by queue()
+      kRemote,  // ask it by read_remote()
+    };
+    Where where = Where::kShard;
     uint16_t node = 0;
+    uint32_t weight = 1;
+    const Node::Reply* reply = nullptr;
   };
   Found find(uint32_t shard, size_t slot, std::string_view key, uint64_t hash,
              std::string_view command, Nanos now);
-  void queue(uint16_t node, Request& request);
-  // After its turn came: no rate is asked any more.
+  // At a node of this process, whatever the choice would be.
   const Node::Reply* find_at(uint16_t node, uint32_t shard, std::string_view key, uint64_t hash,
-                             std::string_view command, Nanos now);
+                             std::string_view command, uint32_t weight, Nanos now);
+  bool admits(uint16_t node, Nanos now);  // by its rate
+  void queue(uint16_t node, Request& request);
+  // The request holds its place in the client's queue, with wire, key and command; it goes on to
+  // the shard if the node has no copy or does not answer.
+  void read_remote(const Found& found, uint32_t shard, Request& request);
+  uint32_t load(uint16_t node, Nanos now) const;
+
+  // A node of another process spoke to a home of this one, over the connection of `client`.
+  void know_remote(Incarnation node, uint64_t client) { remote_nodes_[node] = client; }
+  void on_client_gone(uint64_t client);
 
   void tick(Nanos now);
-  void send_to_node(uint32_t shard, Incarnation node, ToNode message) override;
 
   struct Member {
     std::string name;
     std::string rack;  // of a leaf
     bool spine = false;
+    // In this process:
     std::unique_ptr<Node> node;
     std::unique_ptr<NodeOutput> output;
     balance::TokenBucket bucket;
     Ring<Request*> waiting;
+    // In another:
+    std::unique_ptr<Peer> peer;
+    boost::unordered_flat_set<uint64_t> known;  // hashes of keys it said it holds: a hint
+    Nanos silent_until = 0;                     // did not answer in time: not asked before
   };
   const std::vector<std::unique_ptr<Member>>& members() const { return members_; }
-  uint64_t hits() const { return hits_; }
+
+  void send_to_node(uint32_t shard, Incarnation node, ToNode message) override;
+  void on_peer(Peer& peer, bool up) override;
+  void on_node_message(NodeMessage message) override;
 
  private:
+  bool may_hold(const Member& member, std::string_view key, uint64_t hash, std::string_view command,
+                Nanos now) const;
+  void on_remote_answer(uint16_t node, uint32_t shard, Request& request, std::string_view answer);
+  void remember(Member& member, uint64_t hash, bool held);
+
   const model::TierConfig& config_;
+  model::Role role_;
+  io::Loop& loop_;
   RequestPool& pool_;
   Router* router_ = nullptr;
+  std::vector<std::unique_ptr<Shard>>* shards_ = nullptr;
   balance::Mechanism mechanism_;
   uint32_t sample_;
   balance::Placement placement_;
   balance::LoadTable loads_;
   Random random_;
-  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<std::unique_ptr<Member>> members_;  // leaves by rack, then spines
   std::vector<uint16_t> candidates_;
-  uint64_t hits_ = 0;
+  boost::unordered_flat_map<Incarnation, uint64_t>
+      remote_nodes_;  // to the client that speaks for it
   Nanos next_report_ = 0;
 };
 

@@ -30,14 +30,6 @@ class LinkOwner {
       Request& request) = 0;  // the answer may still come: on_answer is then called all the same
   virtual void on_failure(Request& request, const std::string& cause) = 0;  // no answer will come
   virtual void on_push(Link& link, std::string_view push) = 0;
-
- protected:
-  // What on_answer does for a request that is nobody's but its maker's.
-  static void collect(Request& request, std::string_view piece, bool last) {
-    if (!request.done) return;
-    request.reply.append(piece);
-    if (last) std::exchange(request.done, nullptr)(request);
-  }
 };
 
 struct LinkOptions {

@@ -32,6 +32,7 @@ telemetry::Status Tier::status() const {
   }
   std::vector<telemetry::HotKey> hottest;
   for (const auto& member : layer_->members()) {
+    if (!member->node) continue;
     const Node& node = *member->node;
     const NodeStats stats = node.stats();
     telemetry::NodeStatus row;
@@ -72,6 +73,7 @@ telemetry::Snapshot Tier::snapshot() const {
   snapshot.router = router_->metrics();
   snapshot.router.clients = router_->clients();
   for (const auto& member : layer_->members()) {
+    if (!member->node) continue;
     const NodeStats stats = member->node->stats();
     telemetry::NodeMetrics row;
     row.node = member->name;

@@ -2,6 +2,7 @@
 #include "cache/pubsub.h"
 
 #include "cache/client.h"
+#include "cache/deliver.h"
 #include "cache/router.h"
 #include "cache/shard.h"
 #include "proto/resp_value.h"
@@ -49,7 +50,7 @@ void Subscriptions::send_to(uint32_t shard, std::string_view wire) {
   if (link == nullptr) {
     const ShardOptions& options = router_.shard(shard).options();
     link = std::make_unique<Link>(router_.loop(), router_.pool(), *this,
-                                  LinkOptions{.address = options.session_address,
+                                  LinkOptions{.address = options.address,
                                               .name = {},
                                               .user = options.user,
                                               .password = options.password,
@@ -113,7 +114,7 @@ void Subscriptions::tell(std::string_view kind, std::string_view channel, bool n
 
 void Subscriptions::on_link_up(Link& /*link*/) {}
 void Subscriptions::on_answer(Request& request, std::string_view piece, bool last) {
-  collect(request, piece, last);
+  deliver(request, piece, last);
 }
 void Subscriptions::on_timeout(Request& /*request*/) {}
 void Subscriptions::on_failure(Request& /*request*/, const std::string& /*cause*/) {}

@@ -105,6 +105,7 @@ void Router::on_client_gone(Client& client, const std::string& /*cause*/) {
   if (it == clients_.end()) return;
   std::unique_ptr<Client> gone = std::move(it->second);
   clients_.erase(it);
+  layer_.on_client_gone(gone->id());
   loop_.dispose(std::move(gone));
 }
 
@@ -179,6 +180,8 @@ bool Router::dispatch(Call& call) {
   bool done = true;
   if (!call.client.plain && !guard_state(call, done)) return done;
   if (call.info == nullptr) {
+    if (call.args[0].size() > 8 && equals_word(call.args[0].substr(0, 8), "ballast.") && peer(call))
+      return true;
     ++metrics_.command_errors;
     call.client.error(unknown_command(call.args));
     return true;
@@ -280,17 +283,22 @@ bool Router::cached_read(Call& call, std::string_view key, std::string_view comm
   if (!layer_.caching() || client.key_pending(hash))
     return cold_read(client, shard, hash, call.wire, call.now);
   const Layer::Found found = layer_.find(shard, slot, key, hash, command, call.now);
-  if (found.reply != nullptr) {
+  if (found.where == Layer::Found::Where::kHere) {
     ++metrics_.hot_reads;
     client.reply(client.proto == 3 ? found.reply->resp3 : found.reply->resp2);
     return true;
   }
-  if (!found.queued) return cold_read(client, shard, hash, call.wire, call.now);
+  if (found.where == Layer::Found::Where::kShard)
+    return cold_read(client, shard, hash, call.wire, call.now);
   Request& request = client.expect(Path::kNode, hash);
   request.wire.assign(call.wire);
   request.add_key(key, hash);
   request.command.assign(command);
-  layer_.queue(found.node, request);
+  if (found.where == Layer::Found::Where::kQueued) {
+    layer_.queue(found.node, request);
+  } else {
+    layer_.read_remote(found, shard, request);
+  }
   return true;
 }
 
@@ -307,12 +315,21 @@ void Router::serve_read(Request& request, Nanos now) {
   const std::string_view key = request.keys[0];
   const uint32_t shard = shard_of(key);
   const Node::Reply* reply =
-      layer_.find_at(request.node, shard, key, request.hash, request.command, now);
+      layer_.find_at(request.node, shard, key, request.hash, request.command, 1, now);
+  if (request.wire.empty()) {  // of another process's router: it asks the shard itself
+    std::string out;
+    append_peer_reply(out, request.node, reply, now);
+    return request.client->on_answer(request, out, true);
+  }
   if (reply != nullptr) {
     ++metrics_.hot_reads;
     request.client->on_answer(request, request.proto == 3 ? reply->resp3 : reply->resp2, true);
     return;
   }
+  read_at_shard(shard, request, now);
+}
+
+void Router::read_at_shard(uint32_t shard, Request& request, Nanos now) {
   ++metrics_.cold_reads;
   request.hashes.clear();  // a read guards nothing
   shards_[shard]->read(request.wire, request, now);

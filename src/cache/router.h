@@ -67,8 +67,13 @@ class Router {
   size_t clients() const { return clients_.size(); }
   const telemetry::RouterMetrics& metrics() const { return metrics_; }
 
+  void push_to(uint64_t client, std::string_view bytes);  // if it is still there
+
   // A read that was waiting for a node's turn (rate limit).
   void serve_read(Request& request, Nanos now);
+  // A read whose node had no copy.
+  void read_at_shard(uint32_t shard, Request& request, Nanos now);
+  void count_hot_read() { ++metrics_.hot_reads; }
 
  private:
   using Handler = bool (Router::*)(Call&);
@@ -135,6 +140,13 @@ class Router {
   bool queue(Call& call);
   void end_transaction(Client& client);
   Dedicated& dedicated(Client& client, uint32_t shard);
+
+  // peer_commands.cc
+  bool peer(Call& call);
+  bool peer_read(Call& call);
+  bool peer_write(Call& call);
+  bool peer_home(Call& call);
+  void append_peer_reply(std::string& out, uint16_t member, const Node::Reply* reply, Nanos now);
 
   // blocking.cc
   bool blocking(Call& call, uint32_t shard);

@@ -7,6 +7,8 @@
 #include "balance/hash.h"
 #include "base/log.h"
 #include "cache/client.h"
+#include "cache/deliver.h"
+#include "cache/peer.h"
 #include "proto/resp_value.h"
 #include "proto/resp_write.h"
 
@@ -17,6 +19,12 @@ std::string encode(std::initializer_list<std::string_view> args) {
   std::string wire;
   proto::append_command(wire, std::span(args.begin(), args.size()));
   return wire;
+}
+
+// Reads sent to the shard from now on could overtake it.
+void leaves_shard_path(Request& request) {
+  Request& queued = request.parent != nullptr ? *request.parent : request;
+  if (queued.client != nullptr) queued.client->leaves_path(queued);
 }
 
 // With a rate limit, ten milliseconds' worth may pass at once: a finer limit would measure timers.
@@ -65,11 +73,13 @@ bool Shard::up() const {
   return links_[0]->up() && links_[1]->up() && (!tracking_ || tracking_->up());
 }
 
-bool Shard::ready() const { return up() && (!options_.home || home_.ready()); }
+bool Shard::ready() const { return up() && (options_.home ? home_.ready() : options_.leaf->up()); }
 
 std::string Shard::why() const {
   for (const Link* link : {links_[0].get(), links_[1].get(), tracking_.get()})
     if (link != nullptr && !link->up()) return link->cause().empty() ? "connecting" : link->cause();
+  if (!options_.home && !options_.leaf->up())
+    return options_.leaf->options().name + ": " + options_.leaf->why();
   if (!stepped_down_.empty()) return "another home is there: " + stepped_down_;
   return ready() ? "" : "waits for former leases to end";
 }
@@ -126,6 +136,10 @@ void Shard::end_write(Request& request, Nanos now) {
 }
 
 void Shard::write(std::string_view wire, Request& request, Nanos now) {
+  if (!options_.home) {
+    leaves_shard_path(request);
+    return options_.leaf->write(options_.index, wire, request);
+  }
   if (down(request.proto)) {
     ++stats_.errors;
     return deliver_error(request, error());
@@ -162,8 +176,7 @@ void Shard::end_guard(Request& guard, Nanos now) {
 
 void Shard::wait(Request& request, std::string_view wire, Nanos now, std::function<void()> ready) {
   request.path = Path::kHome;
-  Request& queued = request.parent != nullptr ? *request.parent : request;
-  if (queued.client != nullptr) queued.client->leaves_path(queued);
+  leaves_shard_path(request);
   request.wire.assign(wire);
   pool_.hold(&request);
   // No lease that delays it can run longer; then the shard itself is at fault.
@@ -221,27 +234,9 @@ void Shard::tick(Nanos now) {
   }
 }
 
-void Shard::deliver_error(Request& request, std::string_view text) {
-  std::string reply;
-  proto::append_error(reply, text);
-  if (request.client != nullptr) {
-    // A late answer must find nobody.
-    Client* client = std::exchange(request.client, nullptr);
-    if (request.streamed) return client->close("the shard's reply broke off");
-    client->on_answer(request, reply, true);
-  } else if (request.done) {
-    request.reply = std::move(reply);
-    std::exchange(request.done, nullptr)(request);
-  }
-}
-
 void Shard::on_answer(Request& request, std::string_view piece, bool last) {
   if (last && request.guarded != nullptr) end_write(request, now_ns());
-  if (request.client != nullptr) [[likely]] {
-    request.client->on_answer(request, piece, last);
-  } else {
-    collect(request, piece, last);
-  }
+  deliver(request, piece, last);
 }
 
 void Shard::on_timeout(Request& request) {

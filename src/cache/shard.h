@@ -21,6 +21,8 @@
 namespace ballast::cache {
 
 // How messages reach a node, in this process or another.
+class Peer;
+
 class NodeSender {
  public:
   virtual ~NodeSender() = default;
@@ -36,8 +38,11 @@ struct ShardOptions {
   std::string name_prefix;      // "ballast:<tier>:<rack>:"
   std::string user;
   std::string password;
-  bool caching = true;  // keep a tracking connection and a home
-  bool home = true;     // this process is the rack's home; else only reads go over these links
+  bool caching = true;   // keep a tracking connection and a home
+  bool home = true;      // this process is the rack's home; else only reads go over these links
+  Peer* leaf = nullptr;  // the process that is, if this one is not
+  std::string session_user;
+  std::string session_password;
   Nanos timeout = 2 * kSecond;
   Nanos connect_timeout = kSecond;
   double rate = 0;  // requests a second, 0: no limit
@@ -118,7 +123,6 @@ class Shard final : public LinkOwner, public HomeOutput {
   void wait(Request& request, std::string_view wire, Nanos now, std::function<void()> ready);
   void fail_waiting(Nanos now);
   void ask_tracking(std::string_view wire, std::function<void(Request&)> done, bool gated);
-  void deliver_error(Request& request, std::string_view text);
   void start_fence();
   void on_client_list(std::string_view list);
   void fence_stands();

@@ -34,6 +34,7 @@ Tier::Tier(model::TierConfig config, model::Role role, TierHooks hooks)
     : config_(std::move(config)), role_(role), hooks_(std::move(hooks)), started_(now_ns()) {}
 
 Tier::~Tier() {
+  if (layer_) layer_->shut_down();
   for (const auto& shard : shards_) shard->shut_down();
 }
 
@@ -41,7 +42,8 @@ Result<> Tier::build() {
   auto loop = io::Loop::create();
   if (!loop) return Unexpected(loop.error());
   loop_ = std::move(*loop);
-  auto listen = io::resolve(config_.listen.host, config_.listen.port);
+  const model::Endpoint& where = listen_endpoint();
+  auto listen = io::resolve(where.host, where.port);
   if (!listen) return Unexpected(listen.error());
   listen_address_ = *listen;
   if (config_.tls) {
@@ -51,7 +53,9 @@ Result<> Tier::build() {
     if (!tls) return Unexpected(tls.error());
     tls_ = *tls;
   }
-  layer_ = std::make_unique<Layer>(config_, pool_);
+  layer_ = std::make_unique<Layer>(config_, role_, *loop_, pool_);
+  const auto peers = layer_->add_peers();
+  if (!peers) return peers;
   const uint64_t epoch = new_epoch();
   for (size_t i = 0; i < config_.racks.size(); ++i) {
     for (const model::Endpoint& endpoint : config_.racks[i].shards) {
@@ -63,8 +67,16 @@ Result<> Tier::build() {
       options.rack = config_.racks[i].name;
       options.address = options.session_address = *address;
       options.name_prefix = "ballast:" + config_.tier + ":" + config_.racks[i].name + ":";
-      options.user = config_.shard_user;
-      options.password = config_.shard_password;
+      options.user = options.session_user = config_.shard_user;
+      options.password = options.session_password = config_.shard_password;
+      options.leaf = layer_->leaf_of(i);
+      // Connections of a client's own go through the leaf, which keeps the copies coherent.
+      options.home = options.leaf == nullptr;
+      if (!options.home) {
+        options.session_address = options.leaf->options().address;
+        options.session_user.clear();
+        options.session_password = config_.password;
+      }
       options.caching = layer_->caching();
       options.timeout = config_.shard_timeout_ms * kMillisecond;
       options.connect_timeout = config_.connect_timeout_ms * kMillisecond;
@@ -80,6 +92,14 @@ Result<> Tier::build() {
   layer_->set_router(router_.get());
   layer_->add_local_nodes(shards_, system_seed());
   return watch_signals();
+}
+
+const model::Endpoint& Tier::listen_endpoint() const {
+  for (const model::Rack& rack : config_.racks)
+    if (role_ == model::Role::kLeaf && rack.name == config_.role_name) return rack.leaf;
+  for (const model::Spine& spine : config_.spines)
+    if (role_ == model::Role::kSpine && spine.name == config_.role_name) return spine.address;
+  return config_.listen;
 }
 
 Result<> Tier::watch_signals() {
@@ -105,6 +125,7 @@ void Tier::on_ready(uint32_t /*epoll_events*/) {
 
 Result<> Tier::run() {
   for (const auto& shard : shards_) shard->open();
+  layer_->open();
   tick();
   loop_->run();
   return outcome_;

@@ -47,6 +47,7 @@ class Tier final : public io::Loop::Handler {
  private:
   Tier(model::TierConfig config, model::Role role, TierHooks hooks);
   Result<> build();
+  const model::Endpoint& listen_endpoint() const;
   Result<> watch_signals();
   void tick();
   void load_commands();
