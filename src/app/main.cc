@@ -18,6 +18,7 @@ namespace {
 int run_help(const Arguments& arguments);
 
 constexpr Subcommand kSubcommands[] = {
+    {"bench", "load a Redis-protocol server, measure it, check what it answers", run_bench},
     {"cache up", "the whole cache tier in one process, in front of Redis shards", run_cache_up},
     {"cache router", "one router, of a tier of separate processes", run_cache_router},
     {"cache leaf", "one rack's leaf, home of its shards' objects", run_cache_leaf},
