@@ -51,8 +51,8 @@ void Dedicated::on_link_down(Link& link, const std::string& /*cause*/) {
   link.shut_down();
 }
 
-void Dedicated::on_answer(Request& request, std::string_view piece, bool last) {
-  if (last && request.guarded != nullptr) shard_.end_guard(request, now_ns());
+void Dedicated::on_answer(Request& request, std::string_view piece, bool last, Nanos now) {
+  if (last && request.guarded != nullptr) shard_.end_guard(request, now);
   deliver(request, piece, last);
 }
 

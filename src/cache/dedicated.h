@@ -32,7 +32,7 @@ class Dedicated final : public LinkOwner {
 
   void on_link_up(Link& link) override;
   void on_link_down(Link& link, const std::string& cause) override;
-  void on_answer(Request& request, std::string_view piece, bool last) override;
+  void on_answer(Request& request, std::string_view piece, bool last, Nanos now) override;
   void on_timeout(Request& request) override;
   void on_failure(Request& request, const std::string& cause) override;
   void on_push(Link& link, std::string_view push) override;

@@ -47,11 +47,13 @@ constexpr Nanos kSilence = kSecond;  // how long a node that did not answer is l
 
 }  // namespace
 
-Layer::Layer(const model::TierConfig& config, model::Role role, io::Loop& loop, RequestPool& pool)
+Layer::Layer(const model::TierConfig& config, model::Role role, io::Loop& loop, RequestPool& pool,
+             telemetry::Durations& durations)
     : config_(config),
       role_(role),
       loop_(loop),
       pool_(pool),
+      durations_(durations),
       mechanism_(mechanism_of(config.mechanism)),
       sample_(config.sample),
       loads_(config.racks.size() + config.spines.size()),
@@ -226,11 +228,16 @@ void Layer::on_remote_answer(uint16_t node, uint32_t shard, Request& request,
   if (spoke) remember(member, request.hash, hit);
   if (request.client == nullptr) return;
   if (!hit) return router_->read_at_shard(shard, request, now);
-  router_->count_hot_read();
+  count_hot(request, now);
   if (request.proto == 3) return request.client->on_answer(request, answer, true);
   std::string resp2;
   if (!proto::downgrade(answer, resp2)) return router_->read_at_shard(shard, request, now);
   request.client->on_answer(request, resp2, true);
+}
+
+void Layer::count_hot(const Request& request, Nanos now) {
+  router_->count_hot_read();
+  durations_.hot_read.record(now - request.started);
 }
 
 void Layer::remember(Member& member, uint64_t hash, bool held) {

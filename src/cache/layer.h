@@ -28,7 +28,8 @@ class Router;
 
 class Layer final : public NodeSender, public PeerOwner {
  public:
-  Layer(const model::TierConfig& config, model::Role role, io::Loop& loop, RequestPool& pool);
+  Layer(const model::TierConfig& config, model::Role role, io::Loop& loop, RequestPool& pool,
+        telemetry::Durations& durations);
   ~Layer() override;
 
   // Connections to the tier's other processes; none in the one-process form.
@@ -69,6 +70,8 @@ class Layer final : public NodeSender, public PeerOwner {
   // the shard if the node has no copy or does not answer.
   void read_remote(const Found& found, uint32_t shard, Request& request);
   uint32_t load(uint16_t node, Nanos now) const;
+  // A read that waited for a node, here or elsewhere, was answered by its copy.
+  void count_hot(const Request& request, Nanos now);
 
   // A node of another process spoke to a home of this one, over the connection of `client`.
   void know_remote(Incarnation node, uint64_t client) { remote_nodes_[node] = client; }
@@ -106,6 +109,7 @@ class Layer final : public NodeSender, public PeerOwner {
   model::Role role_;
   io::Loop& loop_;
   RequestPool& pool_;
+  telemetry::Durations& durations_;
   Router* router_ = nullptr;
   std::vector<std::unique_ptr<Shard>>* shards_ = nullptr;
   balance::Mechanism mechanism_;

@@ -137,7 +137,7 @@ void Link::tick(Nanos now) {
   }
 }
 
-size_t Link::on_data(std::string_view data, Nanos /*now*/) {
+size_t Link::on_data(std::string_view data, Nanos now) {
   const size_t size = data.size();
   while (!data.empty()) {
     const proto::Scan scan = scanner_.scan(data);
@@ -150,7 +150,7 @@ size_t Link::on_data(std::string_view data, Nanos /*now*/) {
     if (scanner_.type() == '>') {
       push_piece(piece, scan.complete);
     } else {
-      answer(piece, scan.complete);
+      answer(piece, scan.complete, now);
     }
     if (stream_ == nullptr) return size;
   }
@@ -167,7 +167,7 @@ void Link::push_piece(std::string_view piece, bool last) {
   owner_.on_push(*this, whole);
 }
 
-void Link::answer(std::string_view piece, bool last) {
+void Link::answer(std::string_view piece, bool last, Nanos now) {
   if (in_flight_.empty()) return reset("answers more than it was asked");
   Request* request = in_flight_.front();
   if (request->skip > 0) {  // an answer within a block of commands that nobody waits for
@@ -175,15 +175,15 @@ void Link::answer(std::string_view piece, bool last) {
     return;
   }
   if (!last) {
-    owner_.on_answer(*request, piece, false);
+    owner_.on_answer(*request, piece, false, now);
     return;
   }
   in_flight_.pop_front();
   if (overdue_ > 0) {
     --overdue_;
-    last_answer_ = now_ns();
+    last_answer_ = now;
   }
-  owner_.on_answer(*request, piece, true);
+  owner_.on_answer(*request, piece, true, now);
   pool_.release(request);
 }
 

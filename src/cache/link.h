@@ -25,7 +25,7 @@ class LinkOwner {
   virtual void on_link_up(Link& link) = 0;
   virtual void on_link_down(Link& link, const std::string& cause) = 0;
   // A piece of the answer to `request`; `last` with its last piece.
-  virtual void on_answer(Request& request, std::string_view piece, bool last) = 0;
+  virtual void on_answer(Request& request, std::string_view piece, bool last, Nanos now) = 0;
   virtual void on_timeout(
       Request& request) = 0;  // the answer may still come: on_answer is then called all the same
   virtual void on_failure(Request& request, const std::string& cause) = 0;  // no answer will come
@@ -80,7 +80,7 @@ class Link final : public io::StreamSink {
   void greeting(std::string_view wire, std::function<void(Request&)> done);
   void greeted();
   void fail_all(const std::string& cause);
-  void answer(std::string_view piece, bool last);
+  void answer(std::string_view piece, bool last, Nanos now);
   void push_piece(std::string_view piece, bool last);
 
   io::Loop& loop_;

@@ -56,6 +56,8 @@ const Node::Reply* Node::Impl::lookup(uint32_t shard, std::string_view key, uint
     if (slot.command != command) continue;
     if (!slot.filled || now >= shards_[shard].lease_until || now >= slot.expires) break;
     ++stats_.hits;
+    if (copy->asked_at != 0) [[unlikely]]
+      turned_hot_.record(now - std::exchange(copy->asked_at, 0));
     return &slot.reply;
   }
   return miss(copy, command, now);
@@ -276,6 +278,7 @@ uint32_t Node::load(Nanos now) const { return impl_->load(now); }
 bool Node::lease_runs(uint32_t shard, Nanos now) const { return impl_->lease_runs(shard, now); }
 Incarnation Node::incarnation() const { return impl_->incarnation(); }
 NodeStats Node::stats() const { return impl_->stats(); }
+const Histogram& Node::turned_hot() const { return impl_->turned_hot(); }
 std::vector<std::pair<std::string, uint64_t>> Node::hottest(size_t n) const {
   return impl_->hottest(n);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "cache/messages.h"
 
 namespace ballast::cache {
@@ -71,6 +72,7 @@ class Node {
   bool lease_runs(uint32_t shard, Nanos now) const;
   Incarnation incarnation() const;
   NodeStats stats() const;
+  const Histogram& turned_hot() const;  // from asking for a copy to its first hit
   std::vector<std::pair<std::string, uint64_t>> hottest(
       size_t n) const;  // held keys and their counts
 

@@ -41,6 +41,7 @@ void Node::Impl::admit(uint32_t shard, HashedKey key, std::string_view command, 
   fresh->key = key.key;
   fresh->hash = key.hash;
   fresh->shard = shard;
+  fresh->asked_at = now;
   fresh->copy_id = ++next_copy_id_;
   fresh->index = all_.size();
   CachedReply& slot = fresh->replies.emplace_back();

@@ -34,6 +34,7 @@ struct Copy {
   uint64_t version = 0;  // the highest seen for this copy
   uint64_t fill_version = 0;
   std::vector<CachedReply> replies;  // those not filled are placeholders
+  Nanos asked_at = 0;                // until its first hit
   uint32_t reads = 0;                // since the last fill
   uint32_t unread_fills = 0;         // in a row
   size_t bytes = 0;
@@ -67,6 +68,7 @@ class Node::Impl {
   bool lease_runs(uint32_t shard, Nanos now) const { return now < shards_[shard].lease_until; }
   Incarnation incarnation() const { return config_.incarnation; }
   NodeStats stats() const;
+  const Histogram& turned_hot() const { return turned_hot_; }
   std::vector<std::pair<std::string, uint64_t>> hottest(size_t n) const;
 
  private:
@@ -121,6 +123,7 @@ class Node::Impl {
   std::vector<Outgoing> outbox_;
   bool sending_ = false;
   NodeStats stats_;
+  Histogram turned_hot_;
 };
 
 }  // namespace ballast::cache

@@ -72,6 +72,7 @@ telemetry::Snapshot Tier::snapshot() const {
   snapshot.uptime_seconds = static_cast<double>(now - started_) / static_cast<double>(kSecond);
   snapshot.router = router_->metrics();
   snapshot.router.clients = router_->clients();
+  snapshot.durations = durations_;
   for (const auto& member : layer_->members()) {
     if (!member->node) continue;
     const NodeStats stats = member->node->stats();
@@ -92,6 +93,7 @@ telemetry::Snapshot Tier::snapshot() const {
     row.load = member->node->load(now);
     for (uint32_t shard = 0; shard < shards_.size(); ++shard)
       row.leases += member->node->lease_runs(shard, now);
+    snapshot.durations.turned_hot.merge(member->node->turned_hot());
     snapshot.nodes.push_back(std::move(row));
   }
   for (const auto& shard : shards_) {

@@ -96,7 +96,7 @@ void Peer::on_link_down(Link& /*link*/, const std::string& /*cause*/) {
   owner_.on_peer(*this, false);
 }
 
-void Peer::on_answer(Request& request, std::string_view piece, bool last) {
+void Peer::on_answer(Request& request, std::string_view piece, bool last, Nanos /*now*/) {
   deliver(request, piece, last);
 }
 

@@ -113,7 +113,7 @@ void Subscriptions::tell(std::string_view kind, std::string_view channel, bool n
 }
 
 void Subscriptions::on_link_up(Link& /*link*/) {}
-void Subscriptions::on_answer(Request& request, std::string_view piece, bool last) {
+void Subscriptions::on_answer(Request& request, std::string_view piece, bool last, Nanos /*now*/) {
   deliver(request, piece, last);
 }
 void Subscriptions::on_timeout(Request& /*request*/) {}

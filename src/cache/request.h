@@ -36,6 +36,7 @@ struct Request {
   std::vector<uint64_t> hashes;
   uint64_t hash = 0;  // of the first key, for order within a client; 0 if it has none
   Nanos deadline = 0;
+  Nanos started = 0;  // when its bytes had been read; 0: not measured
   uint64_t token = 0;
   uint32_t references = 0;
   uint32_t skip = 0;  // answers that come before the one that counts (a block of MULTI … EXEC)
@@ -67,7 +68,7 @@ struct Request {
     done = nullptr;
     guarded = nullptr;
     hash = token = 0;
-    deadline = 0;
+    deadline = started = 0;
     skip = 0;
     node = 0;
     path = Path::kNone;

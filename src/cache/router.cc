@@ -291,6 +291,7 @@ bool Router::cached_read(Call& call, std::string_view key, std::string_view comm
   if (found.where == Layer::Found::Where::kShard)
     return cold_read(client, shard, hash, call.wire, call.now);
   Request& request = client.expect(Path::kNode, hash);
+  request.started = call.now;
   request.wire.assign(call.wire);
   request.add_key(key, hash);
   request.command.assign(command);
@@ -322,7 +323,7 @@ void Router::serve_read(Request& request, Nanos now) {
     return request.client->on_answer(request, out, true);
   }
   if (reply != nullptr) {
-    ++metrics_.hot_reads;
+    layer_.count_hot(request, now);
     request.client->on_answer(request, request.proto == 3 ? reply->resp3 : reply->resp2, true);
     return;
   }

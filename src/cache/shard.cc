@@ -32,10 +32,12 @@ balance::TokenBucket make_bucket(double rate) { return balance::TokenBucket(rate
 
 }  // namespace
 
-Shard::Shard(io::Loop& loop, RequestPool& pool, NodeSender& nodes, ShardOptions options)
+Shard::Shard(io::Loop& loop, RequestPool& pool, NodeSender& nodes, telemetry::Durations& durations,
+             ShardOptions options)
     : loop_(loop),
       pool_(pool),
       nodes_(nodes),
+      durations_(durations),
       options_(std::move(options)),
       home_(options_.coherence, *this),
       bucket_(make_bucket(options_.rate)) {
@@ -90,6 +92,7 @@ std::string Shard::error() const {
 
 void Shard::read(std::string_view wire, Request& request, Nanos now) {
   request.path = Path::kShard;
+  if (request.started == 0) request.started = now;
   forward(wire, request, now);
 }
 
@@ -144,6 +147,7 @@ void Shard::write(std::string_view wire, Request& request, Nanos now) {
     ++stats_.errors;
     return deliver_error(request, error());
   }
+  request.started = now;
   if (begin(request, now)) {
     request.path = Path::kShard;
     return forward(wire, request, now);
@@ -192,8 +196,10 @@ void Shard::write_ready(uint64_t token) {
   if (waiting.ready) {
     waiting.ready();
   } else {
+    const Nanos now = now_ns();
+    durations_.write_wait.record(now - waiting.request->started);
     waiting.request->path = Path::kShard;
-    forward(waiting.request->wire, *waiting.request, now_ns());
+    forward(waiting.request->wire, *waiting.request, now);
   }
   pool_.release(waiting.request);
 }
@@ -234,8 +240,13 @@ void Shard::tick(Nanos now) {
   }
 }
 
-void Shard::on_answer(Request& request, std::string_view piece, bool last) {
-  if (last && request.guarded != nullptr) end_write(request, now_ns());
+void Shard::on_answer(Request& request, std::string_view piece, bool last, Nanos now) {
+  if (last) {
+    if (request.started != 0 && request.client != nullptr)
+      (request.guarded != nullptr ? durations_.write : durations_.cold_read)
+          .record(now - request.started);
+    if (request.guarded != nullptr) end_write(request, now);
+  }
   deliver(request, piece, last);
 }
 

@@ -17,6 +17,7 @@
 #include "base/ring.h"
 #include "cache/home.h"
 #include "cache/link.h"
+#include "telemetry/metrics.h"
 
 namespace ballast::cache {
 
@@ -55,7 +56,8 @@ struct ShardStats {
 
 class Shard final : public LinkOwner, public HomeOutput {
  public:
-  Shard(io::Loop& loop, RequestPool& pool, NodeSender& nodes, ShardOptions options);
+  Shard(io::Loop& loop, RequestPool& pool, NodeSender& nodes, telemetry::Durations& durations,
+        ShardOptions options);
   ~Shard() override;
 
   void open();
@@ -96,7 +98,7 @@ class Shard final : public LinkOwner, public HomeOutput {
 
   void on_link_up(Link& link) override;
   void on_link_down(Link& link, const std::string& cause) override;
-  void on_answer(Request& request, std::string_view piece, bool last) override;
+  void on_answer(Request& request, std::string_view piece, bool last, Nanos now) override;
   void on_timeout(Request& request) override;
   void on_failure(Request& request, const std::string& cause) override;
   void on_push(Link& link, std::string_view push) override;
@@ -130,6 +132,7 @@ class Shard final : public LinkOwner, public HomeOutput {
   io::Loop& loop_;
   RequestPool& pool_;
   NodeSender& nodes_;
+  telemetry::Durations& durations_;
   ShardOptions options_;
   Home home_;
   std::array<std::unique_ptr<Link>, 2> links_;

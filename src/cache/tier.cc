@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/tier.h"
 
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "base/log.h"
@@ -18,6 +20,18 @@ uint64_t new_epoch() {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+// Each client is a descriptor, and so is each connection to a shard.
+void raise_descriptor_limit(size_t clients) {
+  const rlim_t wanted = clients + 1024;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < wanted)
+    log_warning("{} clients need {} open files, and the limit is {} (ulimit -n)", clients, wanted,
+                limit.rlim_cur);
 }
 
 }  // namespace
@@ -39,6 +53,7 @@ Tier::~Tier() {
 }
 
 Result<> Tier::build() {
+  raise_descriptor_limit(config_.max_clients);
   auto loop = io::Loop::create();
   if (!loop) return Unexpected(loop.error());
   loop_ = std::move(*loop);
@@ -53,7 +68,7 @@ Result<> Tier::build() {
     if (!tls) return Unexpected(tls.error());
     tls_ = *tls;
   }
-  layer_ = std::make_unique<Layer>(config_, role_, *loop_, pool_);
+  layer_ = std::make_unique<Layer>(config_, role_, *loop_, pool_, durations_);
   const auto peers = layer_->add_peers();
   if (!peers) return peers;
   const uint64_t epoch = new_epoch();
@@ -85,7 +100,8 @@ Result<> Tier::build() {
       options.coherence.lease = config_.lease_ms * kMillisecond;
       options.coherence.drift_margin = config_.drift_margin_ms * kMillisecond;
       options.coherence.max_reply = config_.max_object;
-      shards_.push_back(std::make_unique<Shard>(*loop_, pool_, *layer_, std::move(options)));
+      shards_.push_back(
+          std::make_unique<Shard>(*loop_, pool_, *layer_, durations_, std::move(options)));
     }
   }
   router_ = std::make_unique<Router>(*loop_, config_, pool_, *layer_, shards_);

@@ -60,6 +60,7 @@ class Tier final : public io::Loop::Handler {
   TierHooks hooks_;
   std::unique_ptr<io::Loop> loop_;
   RequestPool pool_;
+  telemetry::Durations durations_;
   std::unique_ptr<Layer> layer_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<Router> router_;

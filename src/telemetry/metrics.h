@@ -82,11 +82,11 @@ namespace ballast::telemetry {
 // Of a router: X(field, name, path label or "", help); recorded in nanoseconds, shown in seconds.
 #define BALLAST_HISTOGRAMS(X)                                                        \
   X(hot_read, "request_duration_seconds", "hot",                                     \
-    "From a command's last byte to its reply's being written, by path")              \
+    "From a command's being read to its reply, by path (hot: copies waited for)")    \
   X(cold_read, "request_duration_seconds", "cold",                                   \
-    "From a command's last byte to its reply's being written, by path")              \
+    "From a command's being read to its reply, by path (hot: copies waited for)")    \
   X(write, "request_duration_seconds", "write",                                      \
-    "From a command's last byte to its reply's being written, by path")              \
+    "From a command's being read to its reply, by path (hot: copies waited for)")    \
   X(write_wait, "write_wait_seconds", "", "How long writes waited for copies to go") \
   X(turned_hot, "turned_hot_seconds", "", "From asking for a key's copy to its first hit")
 
