@@ -153,9 +153,13 @@ Layer::Found Layer::find(uint32_t shard, size_t slot, std::string_view key, uint
   size_t usable = 0;
   for (size_t i = 0; i < count; ++i) {
     const Member& member = *members_[candidates_[i]];
-    if (member.peer && (!member.peer->up() || now < member.silent_until)) continue;
+    if (off(candidates_[i], now)) continue;
     candidates_[usable++] = candidates_[i];
     known = known || may_hold(member, key, hash, command, now);
+  }
+  const uint16_t leaf = placement_.home(slot);
+  if (!known && usable > 0 && config_.cold_reads == model::ColdReads::kViaLeaf && !off(leaf, now)) {
+    return ask(leaf, shard, key, hash, command, 1, now);
   }
   // Of the reads of keys not known to be cached, one in `sample` goes through the layer: an
   // unbiased sample of all.
@@ -165,15 +169,25 @@ Layer::Found Layer::find(uint32_t shard, size_t slot, std::string_view key, uint
   const size_t pick = loads_.choose(std::span(candidates_.data(), count), now, random_);
   for (size_t i = 0; i < count; ++i) {
     const uint16_t id = candidates_[(pick + i) % count];
-    Member& member = *members_[id];
-    loads_.sent(id);
-    if (member.peer) return {Found::Where::kRemote, id, weight, nullptr};
-    if (!admits(id, now)) return {Found::Where::kQueued, id, weight, nullptr};
-    const Node::Reply* reply = member.node->lookup(shard, key, hash, command, weight, now);
-    if (reply != nullptr) return {Found::Where::kHere, id, weight, reply};
-    if (!known) break;
+    const Found found = ask(id, shard, key, hash, command, weight, now);
+    if (found.where != Found::Where::kShard || !known) return found;
   }
   return {};
+}
+
+bool Layer::off(uint16_t node, Nanos now) const {
+  const Member& member = *members_[node];
+  return member.peer && (!member.peer->up() || now < member.silent_until);
+}
+
+Layer::Found Layer::ask(uint16_t node, uint32_t shard, std::string_view key, uint64_t hash,
+                        std::string_view command, uint32_t weight, Nanos now) {
+  Member& member = *members_[node];
+  loads_.sent(node);
+  if (member.peer) return {Found::Where::kRemote, node, weight, nullptr};
+  if (!admits(node, now)) return {Found::Where::kQueued, node, weight, nullptr};
+  const Node::Reply* reply = member.node->lookup(shard, key, hash, command, weight, now);
+  return {reply != nullptr ? Found::Where::kHere : Found::Where::kShard, node, weight, reply};
 }
 
 bool Layer::admits(uint16_t node, Nanos now) {

@@ -100,6 +100,9 @@ class Layer final : public NodeSender, public PeerOwner {
   void on_node_message(NodeMessage message) override;
 
  private:
+  bool off(uint16_t node, Nanos now) const;  // another process's, and not to be asked now
+  Found ask(uint16_t node, uint32_t shard, std::string_view key, uint64_t hash,
+            std::string_view command, uint32_t weight, Nanos now);
   bool may_hold(const Member& member, std::string_view key, uint64_t hash, std::string_view command,
                 Nanos now) const;
   void on_remote_answer(uint16_t node, uint32_t shard, Request& request, std::string_view answer);

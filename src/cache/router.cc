@@ -340,7 +340,8 @@ bool Router::single_shard(Call& call, uint32_t shard) {
   const bool one_key = positions_.size() == 1;
   const uint64_t hash = one_key ? balance::key_hash(call.args[positions_[0].index]) : 0;
   if (call.client.overtakes(hash)) return false;
-  const bool writes = call.info->has(proto::kWrite) || call.info->has(proto::kMayReplicate);
+  const bool writes = call.info->has(proto::kWrite) || call.info->has(proto::kMayReplicate) ||
+                      call.info->may_write_keys();
   Request& request = call.client.expect(Path::kShard, hash);
   if (!writes) {
     ++metrics_.cold_reads;
