@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The program's version, from the root's CMakeLists.txt.
 #pragma once
 
 #include <string_view>

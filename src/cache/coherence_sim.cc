@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The world's parts: event queue, shard, home and node processes, readers and writers, and the
-// faults among them.
+// faults among them. Long because the parts of one world know each other.
 #include "cache/coherence_sim.h"
 
 #include <algorithm>

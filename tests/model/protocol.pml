@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coherence protocol of docs/design/coherence.md for one key of one shard. A model sets the bounds and includes
-   this file; each rule of the protocol can be switched off by the macro that its comment names. */
+/* The coherence protocol of docs/design/coherence.md for one key of one shard. A model sets the
+   bounds and includes this file; each rule of the protocol can be switched off by the macro that
+   its comment names. Long because the processes share their state and each other's rules. */
 
-/* Bounds a model sets: NODES node incarnations, HOMES home epochs, WRITES writes through a home, BYPASS writes of
-   others, IDS copy ids a node may use, STARTED homes that are serving at the start, CUTS losses of connections,
-   QUIET: no write through a home is made. */
+/* Bounds a model sets: NODES node incarnations, HOMES home epochs, WRITES writes through a home,
+   BYPASS writes of others, IDS copy ids a node may use, STARTED homes that are serving at the
+   start, CUTS losses of connections, QUIET: no write through a home is made. */
 #ifndef LEASE
 #define LEASE 2  /* length of a lease in ticks */
 #endif
@@ -22,7 +23,8 @@
 #define BIT(b) (1 << (b))
 #define X(h, n) ((h) * NODES + (n))
 
-/* What the home calls a node: its incarnation; INCARNATION_BY_NAME: the name, which both incarnations bear. */
+/* What the home calls a node: its incarnation; INCARNATION_BY_NAME: the name, which both
+   incarnations bear. */
 #ifdef INCARNATION_BY_NAME
 #define R(h, n) ((h) * NODES)
 #else
@@ -35,8 +37,9 @@
 #define A(h, n) X(h, n)
 #endif
 
-/* The network. What was sent once stays: it can arrive at any later time, in any order, any number of times or never.
-   A renewal or lease is known by what is left of it, counted from the node's sending; bit r-1 for r ticks left. */
+/* The network. What was sent once stays: it can arrive at any later time, in any order, any number
+   of times or never. A renewal or lease is known by what is left of it, counted from the node's
+   sending; bit r-1 for r ticks left. */
 byte renews[NODES];
 byte leases[PAIRS];
 byte admits[NODES];  /* bit id */
@@ -48,7 +51,7 @@ bit drop_acks[PAIRS];
 
 /* The shard. A value is the number of writes applied so far. */
 byte value;
-byte floor_value;    /* value of the last write through a home: no node may serve an older one from now on */
+byte floor_value;    /* value of the last write through a home: no node may serve an older one */
 #if BYPASS > 0
 byte bypass_age;     /* ticks since the last write that passed no home */
 bit tracked[HOMES];
@@ -121,7 +124,8 @@ byte write_age[WRITES];
 byte b, i, j, arg;
 #define CLEAR b = 0; i = 0; j = 0; arg = 0
 
-/* I1 and I2: what a node would answer to a request that arrives now. Of writers that bypass: bounded staleness. */
+/* I1 and I2: what a node would answer to a request that arrives now. Of writers that bypass:
+   bounded staleness. */
 #define STALENESS (2 * LEASE + GRACE)
 #define SERVES_OLDER(n, than) (copy_value[n] > 0 && RUNS(n) && copy_value[n] - 1 < (than))
 inline check() {
@@ -167,7 +171,8 @@ inline take_invalidation(n, h, v) {
   :: copy_id[n] > 0 && copy_version[n] < v -> copy_version[n] = v; copy_value[n] = 0
   :: else
   fi;
-  if :: acks[A(h, n)] < BIT(v) -> acks[A(h, n)] = BIT(v) :: else fi /* a higher one does all that a lower one does */
+  /* A higher one does all that a lower one does. */
+  if :: acks[A(h, n)] < BIT(v) -> acks[A(h, n)] = BIT(v) :: else fi
 }
 
 #ifdef NO_COPY_ID
@@ -186,7 +191,8 @@ inline take_fill(n, h) { /* b: the fill */
   i = b / (IDS * VALUES);
   j = 1 + (b / VALUES) % IDS;
   if
-  :: copy_id[n] > 0 && ASKED_BY(copy_id[n], j) && NOT_OLDER(i, copy_version[n]) -> copy_version[n] = i; copy_value[n] = 1 + b % VALUES
+  :: copy_id[n] > 0 && ASKED_BY(copy_id[n], j) && NOT_OLDER(i, copy_version[n]) ->
+     copy_version[n] = i; copy_value[n] = 1 + b % VALUES
   :: else
   fi
 }
@@ -194,9 +200,11 @@ inline take_fill(n, h) { /* b: the fill */
 #define PICK(set) b = 0; do :: (set) >> (b + 1) -> b++ :: (set) & BIT(b) -> break od
 
 proctype Node(byte n; byte h) {
-  /* A node talks to each home through a process of its own; what is the node's alone it does in the first. */
+  /* A node talks to each home through a process of its own; what is the node's alone it does in the
+     first. */
   do
-  :: d_step { h == 0 && !(renews[n] & BIT(LEASE - 1)) -> renews[n] = renews[n] | BIT(LEASE - 1); CLEAR }
+  :: d_step { h == 0 && !(renews[n] & BIT(LEASE - 1)) ->
+     renews[n] = renews[n] | BIT(LEASE - 1); CLEAR }
   :: d_step { h == 0 && copy_id[n] == 0 && next_id[n] < IDS && lease[n] > 0 ->
        next_id[n]++; copy_id[n] = next_id[n]; admits[n] = admits[n] | BIT(copy_id[n]); CLEAR }
   :: d_step { h == 0 && copy_id[n] > 0 && next_id[n] < IDS -> forget(n); CLEAR }
@@ -210,7 +218,8 @@ proctype Node(byte n; byte h) {
   :: d_step { drops[X(h, n)] -> hear(n, h); forget(n); drop_acks[X(h, n)] = 1; CLEAR }
 #endif
 #ifdef STALE_CLOCK
-  :: d_step { h == 0 && seen_running[n] != (lease[n] > 0) -> seen_running[n] = (lease[n] > 0); check(); CLEAR }
+  :: d_step { h == 0 && seen_running[n] != (lease[n] > 0) ->
+     seen_running[n] = (lease[n] > 0); check(); CLEAR }
 #endif
   od
 }
@@ -242,7 +251,8 @@ inline invalidate(h) {
   }
 }
 
-#define IN_FLIGHT_OF(h, w) (write_home[w] == h && (write_state[w] == phase1 || write_state[w] == sent || write_state[w] == applied))
+#define IN_FLIGHT_OF(h, w) (write_home[w] == h && \
+  (write_state[w] == phase1 || write_state[w] == sent || write_state[w] == applied))
 #define WANTED_BY(h, n) (holder[X(h, n)] > 0 && wanted[X(h, n)])
 /* The home's write of version v waits for node n's answer or for the end of its lease. */
 #ifdef NO_LEASE_WAIT
@@ -250,7 +260,8 @@ inline invalidate(h) {
 #else
 #define STILL_WAITS(h, n) (record[R(h, n)] > 0)
 #endif
-#define WAITS(h, n, v) (((holder[X(h, n)] > 0 && answered[R(h, n)] < v) || drop_owed[X(h, n)]) && STILL_WAITS(h, n))
+#define WAITS(h, n, v) \
+  (((holder[X(h, n)] > 0 && answered[R(h, n)] < v) || drop_owed[X(h, n)]) && STILL_WAITS(h, n))
 #if NODES == 2
 #define RELEASED(h, v) (!WAITS(h, 0, v) && !WAITS(h, 1, v))
 #define WANTED(h) (WANTED_BY(h, 0) || WANTED_BY(h, 1))
@@ -268,7 +279,8 @@ inline invalidate(h) {
 #else
 #define MAY_READ(h) (!IN_FLIGHT(h))
 #endif
-#define RELEASABLE(w) (write_state[w] == phase1 && state[write_home[w]] == serving && RELEASED(write_home[w], write_version[w]))
+#define RELEASABLE(w) (write_state[w] == phase1 && state[write_home[w]] == serving && \
+  RELEASED(write_home[w], write_version[w]))
 
 inline begin_write(h, w) {
   write_home[w] = h;
@@ -314,7 +326,8 @@ inline take_reply(h) { /* b: the value */
        :: holder[X(h, i)] > 0 && wanted[X(h, i)] ->
           wanted[X(h, i)] = 0;
           valid[h] = 1;
-          fills[X(h, i)] = fills[X(h, i)] | BIT((version[h] * IDS + holder[X(h, i)] - 1) * VALUES + b)
+          fills[X(h, i)] =
+            fills[X(h, i)] | BIT((version[h] * IDS + holder[X(h, i)] - 1) * VALUES + b)
        :: else
        fi
      }
@@ -347,7 +360,8 @@ inline take_from_t(h) {
 /* A holder's new copy takes over the invalidations that the holder has not answered. */
 inline take_admit(h, n, id) {
   if
-  :: holder[X(h, n)] == 0 -> holder[X(h, n)] = id; wanted[X(h, n)] = 1; answered[R(h, n)] = version[h]
+  :: holder[X(h, n)] == 0 ->
+     holder[X(h, n)] = id; wanted[X(h, n)] = 1; answered[R(h, n)] = version[h]
   :: holder[X(h, n)] > 0 && NEWER_COPY(id, holder[X(h, n)]) ->
      holder[X(h, n)] = id; wanted[X(h, n)] = 1;
 #ifdef ADMIT_ANSWERS
@@ -361,7 +375,8 @@ inline take_admit(h, n, id) {
 proctype Talk(byte h; byte n) {
   do
 #if defined(ROUND_TRIP) && !defined(LEASE_WITHOUT_SHARD_ROUND_TRIP)
-  :: atomic { state[h] == serving && renews[n] && !pinging[X(h, n)] && MAY_RENEW(X(h, n)) -> PICK(renews[n]);
+  :: atomic { state[h] == serving && renews[n] && !pinging[X(h, n)] && MAY_RENEW(X(h, n)) ->
+     PICK(renews[n]);
        d_step { renewal[X(h, n)] = b + 1; pinging[X(h, n)] = 1;
          if :: t_alive[h] -> t_replies[h]!(PONG + n) :: else fi; CLEAR } }
 #else
@@ -383,7 +398,8 @@ proctype Talk(byte h; byte n) {
 
 proctype Write(byte h; byte w) {
   do
-  :: d_step { state[h] == serving && write_state[w] == idle && (w == 0 || write_state[w - 1] != idle) -> begin_write(h, w); CLEAR }
+  :: d_step { state[h] == serving && write_state[w] == idle &&
+              (w == 0 || write_state[w - 1] != idle) -> begin_write(h, w); CLEAR }
   :: d_step { write_home[w] == h && RELEASABLE(w) -> send_write(h, w); CLEAR }
   :: d_step { write_state[w] == applied && write_home[w] == h ->
        write_state[w] = acked; write_home[w] = 0; write_version[w] = 0; CLEAR }
@@ -407,7 +423,8 @@ inline forget_directory(h) {
 }
 
 #ifdef TAKEOVER
-/* CLIENT LIST shows a connection that its home has lost until the shard has read all that was sent on it. */
+/* CLIENT LIST shows a connection that its home has lost until the shard has read all that was sent
+   on it. */
 #define ORPHAN_OF(i, w) (write_state[w] == orphan && write_home[w] == i)
 #if WRITES == 2
 #define LISTED(i) (t_alive[i] || w_alive[i] || ORPHAN_OF(i, 0) || ORPHAN_OF(i, 1))
@@ -451,13 +468,16 @@ inline kill(h) {
 #ifdef RECONNECT_WITHOUT_WAIT
   if
   :: again[h] -> to_wait[h] = 0;
-     for (i : 0 .. NODES - 1) { if :: record[X(h, i)] > to_wait[h] -> to_wait[h] = record[X(h, i)] :: else fi }
+     for (i : 0 .. NODES - 1) {
+       if :: record[X(h, i)] > to_wait[h] -> to_wait[h] = record[X(h, i)] :: else fi
+     }
   :: else
   fi
 #endif
 }
 
-/* The home notices that its connections are gone; the shard may not have: what was sent may still be applied. */
+/* The home notices that its connections are gone; the shard may not have: what was sent may still
+   be applied. */
 inline lose_connections(h) {
   for (i : 0 .. WRITES - 1) {
     if
@@ -499,7 +519,8 @@ inline replace_t(h) {
 
 proctype Home(byte h) {
   do
-  :: d_step { state[h] == serving && !reading[h] && WANTED(h) && MAY_READ(h) -> begin_read(h); CLEAR }
+  :: d_step { state[h] == serving && !reading[h] && WANTED(h) && MAY_READ(h) ->
+     begin_read(h); CLEAR }
   :: d_step { nempty(t_replies[h]) -> take_from_t(h); CLEAR }
 #ifdef STALE_HOME_CLOCK
   :: d_step { clock_age[h] > 0 -> clock_age[h] = 0; CLEAR }
@@ -516,12 +537,15 @@ proctype Home(byte h) {
   :: d_step { state[h] == listed && t_alive[h] -> kill(h); CLEAR }
   :: d_step { state[h] == waiting && to_wait[h] == 0 -> state[h] = serving; CLEAR }
 #if CUTS > 0
-  :: d_step { state[h] == serving && w_alive[h] && cuts < CUTS -> cuts++; lose_connections(h); CLEAR }
-  :: d_step { (state[h] == serving || state[h] == waiting || state[h] == listed) && !w_alive[h] -> lose_connections(h); CLEAR }
+  :: d_step { state[h] == serving && w_alive[h] && cuts < CUTS ->
+     cuts++; lose_connections(h); CLEAR }
+  :: d_step { (state[h] == serving || state[h] == waiting || state[h] == listed) && !w_alive[h] ->
+     lose_connections(h); CLEAR }
 #endif
 #elif CUTS > 0
   :: d_step { t_alive[h] && cuts < CUTS -> cuts++; t_alive[h] = 0;
-       do :: nempty(t_replies[h]) -> t_replies[h]?arg :: empty(t_replies[h]) -> break od; arg = 0; CLEAR }
+       do :: nempty(t_replies[h]) -> t_replies[h]?arg :: empty(t_replies[h]) -> break od;
+       arg = 0; CLEAR }
   :: d_step { !t_alive[h] -> replace_t(h); CLEAR }
 #endif
   od
@@ -559,7 +583,8 @@ proctype Bypass() {
 
 /* Time. */
 
-#ifdef URGENT /* a home that may send a write does so in no time: then no write waits longer than this */
+/* URGENT: a home that may send a write does so in no time: then no write waits longer than this. */
+#ifdef URGENT
 #define LONGEST_WAIT (RECORD + GRACE)
 #if WRITES == 2
 #define MAY_TICK (!RELEASABLE(0) && !RELEASABLE(1))

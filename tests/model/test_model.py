@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the coherence protocol's Promela model with spin: the protocol as it is holds in every state within the
-bounds of each row of WHOLE; each rule left out (BROKEN) is caught. Prints states explored and the trail's steps."""
+"""Checks the coherence protocol's Promela model with spin: the protocol as it is holds in every
+state within the bounds of each row of WHOLE; each rule left out (BROKEN) is caught. Prints states
+explored and the trail's steps."""
 
 import pathlib
 import re
@@ -13,7 +14,7 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 MEMORY_MB = 3000
 DEPTH = 200000
-SECONDS = 240  # a guard against a busy machine; the work itself is counted in CPU seconds and is far less
+SECONDS = 240  # a guard against a busy machine; the work itself takes far less
 
 pytestmark = pytest.mark.skipif(
     shutil.which("spin") is None or shutil.which("gcc") is None, reason="SKIP: needs spin and gcc"
@@ -67,7 +68,8 @@ def run(folder, model, macros):
     subprocess.run(["spin", "-a", *defines, f"{model}.pml"], cwd=folder, check=True, timeout=60,
                    capture_output=True)
     subprocess.run(["gcc", "-O1", "-w", "-DSAFETY", "-DVECTORSZ=1024",
-                    f"-DMEMLIM={MEMORY_MB}", "-o", "pan", "pan.c"], cwd=folder, check=True, timeout=120)
+                    f"-DMEMLIM={MEMORY_MB}", "-o", "pan", "pan.c"], cwd=folder, check=True,
+                   timeout=120)
     out = subprocess.run(["./pan", f"-m{DEPTH}", "-w22"], cwd=folder, check=False, timeout=SECONDS,
                          capture_output=True, text=True).stdout
     errors = int(re.search(r"errors: (\d+)", out)[1])
@@ -85,7 +87,12 @@ def folder():
         yield pathlib.Path(name)
 
 
-@pytest.mark.parametrize("model,bounds", WHOLE, ids=lambda v: "-".join(v) if isinstance(v, list) else v)
+def name_of(value):
+    """A test's name is made of its row: the bounds by themselves, the rest as it stands."""
+    return "-".join(value) if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("model,bounds", WHOLE, ids=name_of)
 def test_the_protocol_holds(folder, model, bounds):
     errors, states, _, complete = run(folder, model, bounds)
     print(f"\n{model} {' '.join(bounds)}: {states} states, {errors} violations")
@@ -93,8 +100,8 @@ def test_the_protocol_holds(folder, model, bounds):
     assert complete, "the exploration ended before every state was seen"
 
 
-@pytest.mark.parametrize("rule,model,bounds", BROKEN, ids=lambda v: "-".join(v) if isinstance(v, list) else str(v))
+@pytest.mark.parametrize("rule,model,bounds", BROKEN, ids=name_of)
 def test_a_rule_left_out_is_caught(folder, rule, model, bounds):
     errors, states, steps, _ = run(folder, model, [*bounds, rule])
-    print(f"\n{rule}: caught in {model} {' '.join(bounds)} after {states} states, trail of {steps} steps")
+    print(f"\n{rule}: {model} {' '.join(bounds)}: {states} states, a trail of {steps} steps")
     assert errors > 0, f"the model does not see that {rule} is wrong"
