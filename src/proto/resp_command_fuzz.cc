@@ -45,16 +45,14 @@ Outcome parse_pieces(std::string_view input, const CommandLimits& limits, Random
 }
 
 }  // namespace
-}  // namespace ballast::proto
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace ballast::proto;
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   CommandLimits limits;
   limits.max_inline = 256;
   limits.max_bulk = 4096;
   const Outcome whole = parse_pieces(input, limits, nullptr);
-  ballast::Random cuts(size);
+  Random cuts(size);
   BALLAST_CHECK(parse_pieces(input, limits, &cuts) == whole);
   std::string written;
   for (const auto& command : whole.commands) {
@@ -65,3 +63,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   BALLAST_CHECK(again.error.empty() && again.commands == whole.commands);
   return 0;
 }
+
+}  // namespace ballast::proto

@@ -47,13 +47,11 @@ void check_reply(std::string_view reply) {
 }
 
 }  // namespace
-}  // namespace ballast::proto
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace ballast::proto;
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const long end = scan_pieces(input, nullptr);
-  ballast::Random cuts(size);
+  Random cuts(size);
   BALLAST_CHECK(scan_pieces(input, &cuts) == end);
   if (end > 0) {
     check_reply(input.substr(0, static_cast<size_t>(end)));
@@ -62,3 +60,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace ballast::proto
