@@ -146,7 +146,7 @@ bool Router::execute(Client& client, std::span<const std::string_view> args, std
 bool Router::guard_state(Call& call, bool& done) {
   Client& client = call.client;
   done = true;
-  const std::string_view name = call.info != nullptr ? call.info->name : "";
+  const auto name = std::string_view(call.info != nullptr ? call.info->name.c_str() : "");
   if (!client.authenticated() && name != "auth" && name != "hello" && name != "quit" &&
       name != "reset") {
     client.error("NOAUTH Authentication required.");
