@@ -65,10 +65,11 @@ def main():
     print(f"clang-tidy: {len(stale)} of {len(entries)} sources changed", file=sys.stderr)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for entry, (status, words) in zip(
-                stale, pool.map(functools.partial(tidy, options.build), stale)):
+        running = {pool.submit(tidy, options.build, entry): entry["file"] for entry in stale}
+        for done in concurrent.futures.as_completed(running):
+            status, words = done.result()
             if status == 0:
-                names[entry["file"]].touch()
+                names[running[done]].touch()
             else:
                 failed += 1
                 print(words, flush=True)

@@ -30,7 +30,7 @@ class Fetch {
     request_.set(http::field::connection, "close");
     parser_.body_limit(kMostBody);
     resolver_.async_resolve(endpoint.host, std::to_string(endpoint.port),
-                            [this](error_code error, Tcp::resolver::results_type found) {
+                            [this](error_code error, const Tcp::resolver::results_type& found) {
                               if (failed(error)) return;
                               connect(found);
                             });
