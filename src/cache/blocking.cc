@@ -25,7 +25,7 @@ bool Router::blocking(Call& call, uint32_t shard) {
   // On a path of its own: what the client sends meanwhile waits.
   Request& request = call.client.expect(Path::kHome, 0);
   request.blocking = true;
-  count_blocked(1);
+  call.client.session().blocked_shard = shard;
   if (call.info->has(proto::kWrite)) {
     for (const proto::KeyPosition& position : positions_) {
       const std::string_view key = call.args[position.index];

@@ -13,7 +13,7 @@ constexpr size_t kLookBack = 64;
 
 }  // namespace
 
-Client::Client(Router& router, uint64_t id) : router_(router), id_(id) {
+Client::Client(Router& router, uint64_t id) : router_(router), id_(id), since_(now_ns()) {
   set_authenticated(!router.needs_password());
   plain = authenticated_;
 }
@@ -32,6 +32,7 @@ Session& Client::session() {
 
 size_t Client::on_data(std::string_view data, Nanos now) {
   size_t used = 0;
+  last_active_ = now;
   while (used < data.size()) {
     if (closing_) return data.size();
     if (stalled_ || must_wait()) {
@@ -140,7 +141,6 @@ void Client::on_answer(Request& request, std::string_view piece, bool last) {
 void Client::finish(Request& request) {
   pending_.pop_front();
   if (request.off_path) --off_path_;
-  if (request.blocking) router_.count_blocked(-1);
   request.client = nullptr;
   router_.pool().release(&request);
 }
@@ -210,7 +210,6 @@ void Client::forget_pending() {
   while (!pending_.empty()) {
     Request* request = pending_.front();
     pending_.pop_front();
-    if (request->blocking) router_.count_blocked(-1);
     request->client = nullptr;
     router_.pool().release(request);
   }

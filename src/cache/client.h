@@ -46,6 +46,8 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   // True if an earlier command on this key is not over: an answer at once would overtake it.
   bool key_pending(uint64_t hash) const;
   bool idle() const { return pending_.empty(); }
+  // A blocking command, such as BLPOP, is under way.
+  bool runs_blocking() const { return !pending_.empty() && pending_.front()->blocking; }
 
   // Reads no more commands until unblock(), e.g. while a blocking command runs.
   void block() { blocked_ = true; }
@@ -60,11 +62,14 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   uint64_t id() const { return id_; }
   io::Stream* stream() const { return stream_; }
   size_t held() const { return held_bytes_; }
+  Nanos since() const { return since_; }
+  Nanos last_active() const { return last_active_; }
 
   void set_authenticated(bool authenticated);
   bool authenticated() const { return authenticated_; }
 
   uint8_t proto = 2;
+  uint32_t last_command = UINT32_MAX;  // its place in the router's command table
   bool plain = true;  // authenticated, and nothing in session() changes how a command is treated
 
   size_t on_data(std::string_view data, Nanos now) override;
@@ -85,6 +90,8 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   Router& router_;
   io::Stream* stream_ = nullptr;
   uint64_t id_;
+  Nanos since_;
+  Nanos last_active_ = 0;
   proto::CommandParser parser_;
   mutable Ring<Request*> pending_;
   size_t off_path_ = 0;    // pending requests that were sent on another path than kShard

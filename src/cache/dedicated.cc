@@ -21,11 +21,8 @@ LinkOptions options_for(const Shard& shard, uint8_t proto) {
 
 }  // namespace
 
-Dedicated::Dedicated(io::Loop& loop, RequestPool& pool, Client& client, Shard& shard, uint8_t proto)
-    : pool_(pool),
-      client_(client),
-      shard_(shard),
-      link_(loop, pool, *this, options_for(shard, proto)) {
+Dedicated::Dedicated(io::Loop& loop, RequestPool& pool, Shard& shard, uint8_t proto)
+    : shard_(shard), link_(loop, pool, *this, options_for(shard, proto)) {
   link_.open();
 }
 
@@ -64,6 +61,8 @@ void Dedicated::on_failure(Request& request, const std::string& cause) {
                              " is down: the connection for this command broke: " + cause);
 }
 
-void Dedicated::on_push(Link& /*link*/, std::string_view push) { client_.push(push); }
+void Dedicated::on_push(Link& /*link*/, std::string_view push) {
+  if (client_ != nullptr) client_->push(push);
+}
 
 }  // namespace ballast::cache

@@ -19,8 +19,11 @@ class Client;
 
 class Dedicated final : public LinkOwner {
  public:
-  Dedicated(io::Loop& loop, RequestPool& pool, Client& client, Shard& shard, uint8_t proto);
+  Dedicated(io::Loop& loop, RequestPool& pool, Shard& shard, uint8_t proto);
   ~Dedicated() override;
+
+  // Until then it is a spare one.
+  void give_to(Client& client) { client_ = &client; }
 
   // `request` holds a place in the client's queue and may name keys it writes; then the home sees
   // to their copies before the command leaves, and for as long as it is not answered.
@@ -38,8 +41,7 @@ class Dedicated final : public LinkOwner {
   void on_push(Link& link, std::string_view push) override;
 
  private:
-  RequestPool& pool_;
-  Client& client_;
+  Client* client_ = nullptr;
   Shard& shard_;
   Link link_;
   int64_t known_id_ = 0;

@@ -7,6 +7,7 @@
 
 #include "balance/hash.h"
 #include "cache/router.h"
+#include "proto/resp_convert.h"
 #include "proto/resp_reply.h"
 #include "proto/resp_value.h"
 #include "proto/resp_write.h"
@@ -164,33 +165,16 @@ struct Router::Join {
   std::function<void(Join&)> complete;
 };
 
-bool Router::split(Call& call) {
-  if (!splits(call.info->name)) {
-    call.client.error("CROSSSLOT Keys in request don't hash to the same slot (of one shard)");
-    return true;
-  }
-  if (call.client.overtakes(0)) return false;
-  const bool writes = call.info->has(proto::kWrite);
-  ++(writes ? metrics_.writes : metrics_.cold_reads);
-  struct Part {
-    std::string body;
-    size_t args = 0;
-    std::vector<uint32_t> keys;  // positions in the command's list of keys
-  };
-  std::vector<Part> parts(shards_.size());
-  const size_t stride = call.info->key_step > 0 ? static_cast<size_t>(call.info->key_step) : 1;
-  if ((call.args.size() - 1) % stride != 0) {
-    call.client.error("ERR wrong number of arguments for '" + call.info->name + "' command");
-    return true;
-  }
-  for (uint32_t i = 0; i < positions_.size(); ++i) {
-    const size_t index = positions_[i].index;
-    Part& part = parts[shard_of(call.args[index])];
-    part.keys.push_back(i);
-    for (size_t j = 0; j < stride; ++j, ++part.args)
-      proto::append_bulk(part.body, call.args[index + j]);
-  }
-  auto join = std::make_shared<Join>(*this, call.client);
+// What one shard gets of a split command.
+struct Router::Part {
+  std::string body;
+  size_t args = 0;
+  std::vector<uint32_t> keys;  // positions in the command's list of keys
+};
+
+// Makes one reply of the parts': of MGET the values in the order asked, else the sum or the OK.
+std::function<void(Router::Join&)> Router::rejoined(const Call& call,
+                                                    const std::vector<Part>& parts) const {
   std::vector<std::pair<uint32_t, uint32_t>> origin;  // of each key: part, place in it
   if (call.info->name == "mget") origin.resize(positions_.size());
   uint32_t number = 0;
@@ -200,8 +184,7 @@ bool Router::split(Call& call) {
       origin[part.keys[place]] = {number, place};
     ++number;
   }
-  join->complete = [origin = std::move(origin), info = call.info,
-                    count = positions_.size()](Join& all) {
+  return [origin = std::move(origin), info = call.info, count = positions_.size()](Join& all) {
     const auto error =
         std::find_if(all.replies.begin(), all.replies.end(),
                      [](const std::string& reply) { return reply.starts_with('-'); });
@@ -219,6 +202,31 @@ bool Router::split(Call& call) {
       out += place < elements[part].size() ? elements[part][place] : std::string_view("$-1\r\n");
     all.finish(out);
   };
+}
+
+bool Router::split(Call& call) {
+  if (!splits(call.info->name)) {
+    call.client.error("CROSSSLOT Keys in request don't hash to the same slot (of one shard)");
+    return true;
+  }
+  if (call.client.overtakes(0)) return false;
+  const bool writes = call.info->has(proto::kWrite);
+  ++(writes ? metrics_.writes : metrics_.cold_reads);
+  std::vector<Part> parts(shards_.size());
+  const size_t stride = call.info->key_step > 0 ? static_cast<size_t>(call.info->key_step) : 1;
+  if ((call.args.size() - 1) % stride != 0) {
+    call.client.error("ERR wrong number of arguments for '" + call.info->name + "' command");
+    return true;
+  }
+  for (uint32_t i = 0; i < positions_.size(); ++i) {
+    const size_t index = positions_[i].index;
+    Part& part = parts[shard_of(call.args[index])];
+    part.keys.push_back(i);
+    for (size_t j = 0; j < stride; ++j, ++part.args)
+      proto::append_bulk(part.body, call.args[index + j]);
+  }
+  auto join = std::make_shared<Join>(*this, call.client);
+  join->complete = rejoined(call, parts);
   for (uint32_t shard = 0; shard < parts.size(); ++shard) {
     const Part& part = parts[shard];
     if (part.keys.empty()) continue;
@@ -248,28 +256,48 @@ bool Router::fan_out(Call& call, std::string_view wire) {
     shards_[0]->read(wire, call.client.expect(Path::kShard, 0), call.now);
     return true;
   }
+  gather(call, wire, Carrier::kLink,
+         [info = call.info](const auto& replies) { return combined(*info, replies); });
+  return true;
+}
+
+// The same command to every shard; `combine` makes one reply of theirs.
+void Router::gather(Call& call, std::string_view wire, Carrier carrier,
+                    std::function<std::string(const std::vector<std::string>&)> combine) {
   auto join = std::make_shared<Join>(*this, call.client);
-  join->complete = [info = call.info](Join& all) { all.finish(combined(*info, all.replies)); };
+  join->complete = [combine = std::move(combine)](Join& all) { all.finish(combine(all.replies)); };
   for (const auto& shard : shards_) {
     Request& request = Join::part(join, call.client.proto);
-    shard->read(wire, request, call.now);
+    if (carrier == Carrier::kFlush) {
+      shard->flush(wire, request, call.now);
+    } else if (carrier == Carrier::kControl) {
+      shard->control(wire, request, call.now);
+    } else {
+      shard->read(wire, request, call.now);
+    }
     pool_.release(&request);
   }
   Join::seal(join);
+}
+
+// SCRIPT KILL and its kind, which a shard answers while a script runs: on another connection than
+// the script's. Not before the client's own commands are answered, or it would end its own script.
+bool Router::while_busy(Call& call) {
+  if (!call.client.idle()) return false;
+  gather(call, call.wire, Carrier::kControl,
+         [info = call.info, proto = call.client.proto](const auto& replies) {
+           std::string reply = combined(*info, replies);
+           std::string plain;
+           return proto == 2 && proto::downgrade(reply, plain) ? plain : reply;
+         });
   return true;
 }
 
 bool Router::flush_all(Call& call) {
   if (call.client.overtakes(0)) return false;
   ++metrics_.writes;
-  auto join = std::make_shared<Join>(*this, call.client);
-  join->complete = [info = call.info](Join& all) { all.finish(combined(*info, all.replies)); };
-  for (const auto& shard : shards_) {
-    Request& request = Join::part(join, call.client.proto);
-    shard->flush(call.wire, request, call.now);
-    pool_.release(&request);
-  }
-  Join::seal(join);
+  gather(call, call.wire, Carrier::kFlush,
+         [info = call.info](const auto& replies) { return combined(*info, replies); });
   return true;
 }
 
@@ -363,6 +391,7 @@ bool Router::channel_counts(Call& call) {
 bool Router::keyless(Call& call) {
   using proto::RequestPolicy;
   if (call.info->has(proto::kAdmin) && !config_.admin_commands) return refuse(call);
+  if (call.info->has(proto::kAllowBusy)) return while_busy(call);
   if (call.info->request_policy == RequestPolicy::kAllShards ||
       call.info->request_policy == RequestPolicy::kAllNodes || call.info->has(proto::kAdmin))
     return fan_out(call, call.wire);

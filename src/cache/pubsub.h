@@ -27,7 +27,10 @@ class Subscriptions final : public LinkOwner {
   // `kind`: "subscribe", "psubscribe", "ssubscribe" or the same with "un". The client is blocked
   // until every confirmation has come.
   void command(std::string_view kind, std::span<const std::string_view> channels);
-  size_t count() const { return channels_.size() + patterns_.size() + shard_channels_.size(); }
+  size_t count() const { return channels() + patterns() + shard_channels(); }
+  size_t channels() const { return channels_.size(); }
+  size_t patterns() const { return patterns_.size(); }
+  size_t shard_channels() const { return shard_channels_.size(); }
 
   void on_link_up(Link& link) override;
   void on_link_down(Link& link, const std::string& cause) override;

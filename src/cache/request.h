@@ -46,7 +46,7 @@ struct Request {
   bool streamed = false;  // part of the reply has left already
   bool flush = false;     // guarded as a flush of all keys
   bool off_path = false;  // was sent on another path than kShard
-  bool blocking = false;  // counted among the blocked clients
+  bool blocking = false;  // a command such as BLPOP
   bool muted = false;     // the client wants no reply (CLIENT REPLY)
   uint8_t proto = 2;
 

@@ -76,6 +76,7 @@ void Router::set_commands(proto::CommandTable table) {
     for (const Named& named : handlers())
       if (info.name.substr(0, info.name.find('|')) == named.name)
         routes_[i].handler = named.handler;
+    if (info.name == "get") get_index_ = static_cast<uint32_t>(i);
     for (const std::string_view name : kCacheable)
       if (info.name == name && info.repeatable()) routes_[i].cacheable = true;
   }
@@ -135,9 +136,12 @@ bool Router::execute(Client& client, std::span<const std::string_view> args, std
   }
   if (client.plain && is_get(args)) [[likely]] {
     ++metrics_.commands;
+    client.last_command = get_index_;
     return get(client, args[1], wire, now);
   }
   Call call{client, args, wire, now, table_.find(args)};
+  if (call.info != nullptr)
+    client.last_command = static_cast<uint32_t>(call.info - table_.all().data());
   const bool done = dispatch(call);
   if (done) ++metrics_.commands;
   return done;

@@ -5,6 +5,8 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,7 +65,6 @@ class Router {
   size_t shards() const { return shards_.size(); }
   Shard& shard(size_t index) { return *shards_[index]; }
   uint32_t shard_of(std::string_view key) const;
-  void count_blocked(int change) { blocked_clients_ += change; }
   size_t clients() const { return clients_.size(); }
   const telemetry::RouterMetrics& metrics() const { return metrics_; }
 
@@ -102,15 +103,22 @@ class Router {
 
   // fanout.cc: commands over several shards.
   struct Join;
+  struct Part;
+  enum class Carrier : uint8_t { kLink, kControl, kFlush };
+  void gather(Call& call, std::string_view wire, Carrier carrier,
+              std::function<std::string(const std::vector<std::string>&)> combine);
   bool split(Call& call);
+  std::function<void(Join&)> rejoined(const Call& call, const std::vector<Part>& parts) const;
   bool fan_out(Call& call, std::string_view wire);
   bool scan(Call& call);
   bool random_key(Call& call);
   bool flush_all(Call& call);
   bool channel_counts(Call& call);
+  bool while_busy(Call& call);
 
   // session_commands.cc: what the router answers itself.
   bool hello(Call& call);
+  bool hello_options(Call& call, size_t next, std::string_view& name);
   bool auth(Call& call);
   bool select(Call& call);
   bool ping(Call& call);
@@ -118,18 +126,40 @@ class Router {
   bool time(Call& call);
   bool quit(Call& call);
   bool reset(Call& call);
-  bool info(Call& call);
   bool config(Call& call);
   bool cluster(Call& call);
   bool refuse(Call& call);
   bool sign_in(Client& client, std::string_view user, std::string_view password);
 
   // client_command.cc
+  struct ClientSubcommand;
+  static std::span<const ClientSubcommand> client_subcommands();
   bool client_command(Call& call);
+  bool client_id(Call& call);
+  bool client_getname(Call& call);
+  bool client_setname(Call& call);
+  bool client_setinfo(Call& call);
+  bool client_reply_mode(Call& call);
+  bool client_switch(Call& call);
+  bool client_tracking(Call& call);
+  bool client_tracking_state(Call& call);
+  bool client_unblock(Call& call);
+  bool client_refuse(Call& call);
+  bool client_help(Call& call);
+  bool own_error(Call& call, std::string_view text);
+
+  // client_list.cc
+  bool client_info(Call& call);
   bool client_list(Call& call);
   bool client_kill(Call& call);
-  bool client_reply_mode(Call& call);
-  void client_list_line(std::string& out, const Client& client) const;
+  void client_list_line(std::string& out, const Client& client, Nanos now) const;
+  std::vector<Client*> clients_by_id() const;
+
+  // info.cc
+  bool info(Call& call);
+  std::string info_text(std::span<const std::string> sections,
+                        const std::vector<std::string>& replies) const;
+  void info_own_rows(std::string& text, std::string_view section) const;
 
   // transaction.cc
   bool multi(Call& call);
@@ -140,6 +170,7 @@ class Router {
   bool queue(Call& call);
   void end_transaction(Client& client);
   Dedicated& dedicated(Client& client, uint32_t shard);
+  std::unique_ptr<Dedicated> take_spare(uint32_t shard, uint8_t proto);
 
   // peer_commands.cc
   bool peer(Call& call);
@@ -167,13 +198,14 @@ class Router {
   proto::CommandLimits unauthenticated_limits_;
   boost::unordered_flat_map<uint64_t, std::unique_ptr<Client>> clients_;
   uint64_t next_client_ = 1;
+  std::map<std::pair<uint32_t, uint8_t>, std::unique_ptr<Dedicated>> spares_;  // by shard, protocol
   std::string redis_version_ = "7.0.0";
+  uint32_t get_index_ = UINT32_MAX;  // of GET in table_.all()
   Random random_;
   std::vector<proto::KeyPosition> positions_;  // of the command at hand
   std::string inline_wire_;
   std::string canonical_;
   Nanos started_;
-  int64_t blocked_clients_ = 0;
   telemetry::RouterMetrics metrics_;
 };
 

@@ -35,11 +35,11 @@ struct Session {
   std::string name;
   std::string library;
   std::string library_version;
-  std::string last_command;
   Replies replies = Replies::kOn;
   std::unique_ptr<Transaction> transaction;
   int watched_shard = -1;  // WATCH was sent on the dedicated connection to this shard
   std::map<uint32_t, std::unique_ptr<Dedicated>> dedicated;  // by shard
+  uint32_t blocked_shard = 0;  // where the client's last blocking command went
   std::unique_ptr<Subscriptions> subscriptions;
 };
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Router's commands that concern the connection or the tier itself, answered without a shard.
 #include <openssl/crypto.h>
-#include <sys/resource.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
-#include "base/version.h"
 #include "cache/router.h"
 #include "cache/words.h"
 #include "proto/resp_write.h"
@@ -129,6 +126,31 @@ bool Router::auth(Call& call) {
   return true;
 }
 
+// [AUTH user password] [SETNAME name]; false: the client was told what is wrong.
+bool Router::hello_options(Call& call, size_t next, std::string_view& name) {
+  while (next < call.args.size()) {
+    const size_t left = call.args.size() - next - 1;
+    if (equals_word(call.args[next], "auth") && left >= 2) {
+      if (!sign_in(call.client, call.args[next + 1], call.args[next + 2])) {
+        call.client.error("WRONGPASS invalid username-password pair or user is disabled.");
+        return false;
+      }
+      next += 3;
+    } else if (equals_word(call.args[next], "setname") && left >= 1) {
+      name = call.args[next + 1];
+      if (!is_printable_name(name)) {
+        call.client.error(kBadName);
+        return false;
+      }
+      next += 2;
+    } else {
+      call.client.error("ERR Syntax error in HELLO option '" + std::string(call.args[next]) + "'");
+      return false;
+    }
+  }
+  return true;
+}
+
 bool Router::hello(Call& call) {
   Client& client = call.client;
   if (!client.idle()) return false;
@@ -148,28 +170,7 @@ bool Router::hello(Call& call) {
     next = 2;
   }
   std::string_view name;
-  bool named = false;
-  while (next < call.args.size()) {
-    const size_t left = call.args.size() - next - 1;
-    if (equals_word(call.args[next], "auth") && left >= 2) {
-      if (!sign_in(client, call.args[next + 1], call.args[next + 2])) {
-        client.error("WRONGPASS invalid username-password pair or user is disabled.");
-        return true;
-      }
-      next += 3;
-    } else if (equals_word(call.args[next], "setname") && left >= 1) {
-      name = call.args[next + 1];
-      named = true;
-      if (!is_printable_name(name)) {
-        client.error(kBadName);
-        return true;
-      }
-      next += 2;
-    } else {
-      client.error("ERR Syntax error in HELLO option '" + std::string(call.args[next]) + "'");
-      return true;
-    }
-  }
+  if (!hello_options(call, next, name)) return true;
   if (!client.authenticated()) {
     client.error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
@@ -177,7 +178,7 @@ bool Router::hello(Call& call) {
         "RESP protocol version at the same time");
     return true;
   }
-  if (named) client.session().name = name;
+  if (name.data() != nullptr) client.session().name = name;
   client.proto = static_cast<uint8_t>(version);
   update_plain(client);
   std::string out;
@@ -249,90 +250,6 @@ bool Router::reset(Call& call) {
   client.set_authenticated(!needs_password());
   update_plain(client);
   client.reply("+RESET\r\n");
-  return true;
-}
-
-bool Router::info(Call& call) {
-  const auto wants = [&](std::string_view section) {
-    if (call.args.size() == 1) return true;
-    for (const std::string_view arg : call.args.subspan(1))
-      if (equals_word(arg, section) || equals_word(arg, "all") || equals_word(arg, "default") ||
-          equals_word(arg, "everything"))
-        return true;
-    return false;
-  };
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  std::string text;
-  const auto section = [&](std::string_view name) {
-    if (!text.empty()) text += "\r\n";
-    text += "# " + std::string(name) + "\r\n";
-  };
-  const auto row = [&](std::string_view name, const auto& value) {
-    text += fmt::format("{}:{}\r\n", name, value);
-  };
-  if (wants("server")) {
-    section("Server");
-    row("redis_version", redis_version_);
-    row("redis_mode", "standalone");
-    row("ballast_version", kVersion);
-    row("process_id", getpid());
-    row("tcp_port", config_.listen.port);
-    row("uptime_in_seconds", (now_ns() - started_) / kSecond);
-  }
-  if (wants("clients")) {
-    section("Clients");
-    row("connected_clients", clients_.size());
-    row("maxclients", config_.max_clients);
-  }
-  if (wants("memory")) {
-    section("Memory");
-    row("used_memory_rss_peak", usage.ru_maxrss * 1024);
-  }
-  if (wants("persistence")) {
-    section("Persistence");
-    row("loading", 0);
-  }
-  if (wants("stats")) {
-    section("Stats");
-    row("total_connections_received", metrics_.connections);
-    row("total_commands_processed", metrics_.commands);
-    row("rejected_connections", metrics_.connections_refused);
-  }
-  if (wants("replication")) {
-    section("Replication");
-    row("role", "master");
-    row("connected_slaves", 0);
-  }
-  if (wants("cpu")) {
-    section("CPU");
-    row("used_cpu_sys", fmt::format("{}.{:06}", usage.ru_stime.tv_sec, usage.ru_stime.tv_usec));
-    row("used_cpu_user", fmt::format("{}.{:06}", usage.ru_utime.tv_sec, usage.ru_utime.tv_usec));
-  }
-  if (wants("cluster")) {
-    section("Cluster");
-    row("cluster_enabled", 0);
-  }
-  if (wants("ballast")) {
-    section("Ballast");
-    row("tier", config_.tier);
-    row("mechanism", model::to_string(config_.mechanism));
-    row("shards", shards_.size());
-    row("shards_ready", std::count_if(shards_.begin(), shards_.end(),
-                                      [](const auto& shard) { return shard->ready(); }));
-    row("cache_nodes", layer_.members().size());
-    row("cache_hits", metrics_.hot_reads);
-    row("cold_reads", metrics_.cold_reads);
-    row("writes", metrics_.writes);
-  }
-  std::string out;
-  if (call.client.proto == 3) {
-    proto::append_header(out, '=', static_cast<int64_t>(text.size() + 4));
-    out += "txt:" + text + "\r\n";
-  } else {
-    out = bulk(text);
-  }
-  call.client.reply(out);
   return true;
 }
 

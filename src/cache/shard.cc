@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/shard.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -97,6 +98,8 @@ void Shard::read(std::string_view wire, Request& request, Nanos now) {
 }
 
 void Shard::forward(std::string_view wire, Request& request, Nanos now) {
+  if (!busy_.empty() && request.guarded == nullptr && request.proto != kTracking) [[unlikely]]
+    return deliver_error(request, busy_);
   request.deadline = now + options_.timeout;
   ++stats_.requests;
   window_.count(now);
@@ -107,6 +110,26 @@ void Shard::forward(std::string_view wire, Request& request, Nanos now) {
     return;
   }
   link(request.proto).send(wire, request);
+}
+
+// A command sent behind a long script on the same connection waits for its end. So when the links
+// have gone silent the tracking connection asks whether there is one, and commands that come
+// meanwhile get the shard's own refusal.
+void Shard::look_for_script() {
+  const bool silent = answers_ == answers_seen_ &&
+                      links_[0]->in_flight() + links_[1]->in_flight() > 0 && tracking_->up();
+  answers_seen_ = answers_;
+  if (asked_busy_ || (!silent && busy_.empty())) return;
+  asked_busy_ = true;
+  ask_tracking(
+      encode({"PING"}),
+      [this](Request& request) {
+        asked_busy_ = false;
+        busy_.clear();
+        if (request.reply.starts_with("-BUSY"))
+          busy_ = request.reply.substr(1, request.reply.find("\r\n") - 1);
+      },
+      false);
 }
 
 bool Shard::begin(Request& request, Nanos now) {
@@ -139,6 +162,7 @@ void Shard::end_write(Request& request, Nanos now) {
 }
 
 void Shard::write(std::string_view wire, Request& request, Nanos now) {
+  if (!busy_.empty()) return deliver_error(request, busy_);
   if (!options_.home) {
     leaves_shard_path(request);
     return options_.leaf->write(options_.index, wire, request);
@@ -153,6 +177,15 @@ void Shard::write(std::string_view wire, Request& request, Nanos now) {
     return forward(wire, request, now);
   }
   wait(request, wire, now, nullptr);
+}
+
+void Shard::control(std::string_view wire, Request& request, Nanos now) {
+  if (tracking_ == nullptr) return read(wire, request, now);
+  request.proto = kTracking;
+  request.path = Path::kShard;
+  request.deadline = now + options_.timeout;
+  ++stats_.requests;
+  tracking_->send(wire, request);
 }
 
 void Shard::flush(std::string_view wire, Request& request, Nanos now) {
@@ -234,6 +267,7 @@ void Shard::tick(Nanos now) {
   if (tracking_) tracking_->tick(now);
   if (options_.home) home_.tick(now);
   if (!waiting_.empty()) fail_waiting(now);
+  if (tracking_) look_for_script();
   if (next_fence_ != 0 && now >= next_fence_) {
     next_fence_ = 0;
     if (up()) start_fence();
@@ -242,6 +276,7 @@ void Shard::tick(Nanos now) {
 
 void Shard::on_answer(Request& request, std::string_view piece, bool last, Nanos now) {
   if (last) {
+    ++answers_;
     if (request.started != 0 && request.client != nullptr)
       (request.guarded != nullptr ? durations_.write : durations_.cold_read)
           .record(now - request.started);
@@ -302,6 +337,7 @@ struct Shard::Fill {
   std::vector<std::string> replies;
   size_t left;
   bool failed = false;
+  bool refused = false;
 };
 
 void Shard::read(uint64_t read_id, std::string_view key, std::span<const CachedCommand> commands) {
@@ -311,6 +347,7 @@ void Shard::read(uint64_t read_id, std::string_view key, std::span<const CachedC
   fill->left = commands.size() + 1;
   const auto finish = [this, fill] {
     if (--fill->left > 0 || fill->failed) return;
+    if (fill->refused) std::fill(fill->replies.begin(), fill->replies.end(), "-ERR no lifetime");
     const std::vector<std::string_view> replies(fill->replies.begin(), fill->replies.end());
     home_.on_read(fill->id, fill->ttl_ms, replies, now_ns());
   };
@@ -326,6 +363,8 @@ void Shard::read(uint64_t read_id, std::string_view key, std::span<const CachedC
       encode({"PTTL", key}),
       [fill, finish, broken](Request& request) {
         fill->failed |= broken(request);
+        // Without its lifetime (-BUSY) the value is of no use.
+        fill->refused |= request.reply.starts_with('-');
         if (request.reply.starts_with(':'))
           std::from_chars(request.reply.data() + 1, request.reply.data() + request.reply.size(),
                           fill->ttl_ms);

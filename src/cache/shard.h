@@ -67,6 +67,9 @@ class Shard final : public LinkOwner, public HomeOutput {
   void read(std::string_view wire, Request& request, Nanos now);
   // The same for a command that writes request.keys: the home sees to the copies first.
   void write(std::string_view wire, Request& request, Nanos now);
+  // Past the queue of commands, for what ends a long script: on the tracking connection if there is
+  // one; the answer is RESP3 then.
+  void control(std::string_view wire, Request& request, Nanos now);
   // FLUSHALL and its kind: request.flush.
   void flush(std::string_view wire, Request& request, Nanos now);
   // A write on another connection to this shard (transaction, blocking command): `ready` is called,
@@ -87,6 +90,8 @@ class Shard final : public LinkOwner, public HomeOutput {
   bool ready() const;         // up, fenced and past every lease
   std::string why() const;    // why it is not up
   std::string error() const;  // the RESP error for requests to it while it is down
+  // Its own -BUSY error, without the dash, while a script keeps it from anything else; else empty.
+  const std::string& busy() const { return busy_; }
   Home& home() { return home_; }
   const ShardOptions& options() const { return options_; }
   const ShardStats& stats() const { return stats_; }
@@ -125,6 +130,7 @@ class Shard final : public LinkOwner, public HomeOutput {
   void wait(Request& request, std::string_view wire, Nanos now, std::function<void()> ready);
   void fail_waiting(Nanos now);
   void ask_tracking(std::string_view wire, std::function<void(Request&)> done, bool gated);
+  void look_for_script();
   void start_fence();
   void on_client_list(std::string_view list);
   void fence_stands();
@@ -149,6 +155,10 @@ class Shard final : public LinkOwner, public HomeOutput {
   bool fenced_ = false;
   std::string stepped_down_;  // the other home's connection name, if a later one is there
   Nanos next_fence_ = 0;
+  std::string busy_;
+  uint64_t answers_ = 0;       // on the links
+  uint64_t answers_seen_ = 0;  // by the last tick
+  bool asked_busy_ = false;
   ShardStats stats_;
 };
 

@@ -46,8 +46,10 @@ bool Router::queue(Call& call) {
     return abort("ERR Command not allowed inside a transaction");
   const bool admin = call.info->has(proto::kAdmin);
   const bool flush = name == "flushall" || name == "flushdb";
+  const Handler handler = routes_[static_cast<size_t>(call.info - table_.all().data())].handler;
+  // At the shard CLIENT would speak of a connection that many clients share.
   if ((admin && !config_.admin_commands) || name == "select" || name == "hello" || name == "auth" ||
-      name == "swapdb" || name == "move")
+      handler == &Router::refuse || handler == &Router::client_command)
     return abort("ERR '" + name + "' is not possible in a transaction through Ballast");
   if (flush && shards_.size() > 1)
     return abort("ERR '" + name + "' in a transaction would flush only one of the shards");
@@ -57,6 +59,8 @@ bool Router::queue(Call& call) {
     return abort("ERR the keys of '" + name + "' cannot be told from its arguments");
   if (across) return abort("CROSSSLOT Keys in request don't hash to the same slot (of one shard)");
   transaction.shard = shard;
+  if (shard >= 0 && !shards_[static_cast<uint32_t>(shard)]->busy().empty())
+    return abort(shards_[static_cast<uint32_t>(shard)]->busy());
   for (const proto::KeyPosition& position : positions_)
     if (position.written) transaction.written_keys.emplace_back(call.args[position.index]);
   if (transaction.wire.size() + call.wire.size() > config_.query_limit)
@@ -79,12 +83,13 @@ bool Router::exec(Call& call) {
   const std::unique_ptr<Transaction> transaction = std::move(session.transaction);
   update_plain(client);
   const int watched = std::exchange(session.watched_shard, -1);
-  if (transaction->aborted) {
+  const uint32_t shard = transaction->shard < 0 ? 0 : static_cast<uint32_t>(transaction->shard);
+  if (const std::string& busy = shards_[shard]->busy(); transaction->aborted || !busy.empty()) {
     if (watched >= 0) session.dedicated.erase(static_cast<uint32_t>(watched));
-    client.error("EXECABORT Transaction discarded because of previous errors.");
+    client.error(busy.empty() ? "EXECABORT Transaction discarded because of previous errors."
+                              : "EXECABORT Transaction discarded because of: " + busy);
     return true;
   }
-  const uint32_t shard = transaction->shard < 0 ? 0 : static_cast<uint32_t>(transaction->shard);
   std::string wire(kMulti);
   wire += transaction->wire;
   wire += kExec;
@@ -161,9 +166,24 @@ bool Router::unwatch(Call& call) {
 
 Dedicated& Router::dedicated(Client& client, uint32_t shard) {
   std::unique_ptr<Dedicated>& slot = client.session().dedicated[shard];
-  if (slot == nullptr || slot->broken() || slot->proto() != client.proto)
-    slot = std::make_unique<Dedicated>(loop_, pool_, client, *shards_[shard], client.proto);
+  if (slot == nullptr || slot->broken() || slot->proto() != client.proto) {
+    slot = take_spare(shard, client.proto);
+    slot->give_to(client);
+  }
   return *slot;
+}
+
+// Once one was needed another is kept ready, so that a client's first blocking command need not
+// wait for a connection to be made.
+std::unique_ptr<Dedicated> Router::take_spare(uint32_t shard, uint8_t proto) {
+  std::unique_ptr<Dedicated>& spare = spares_[{shard, proto}];
+  std::unique_ptr<Dedicated> taken = std::move(spare);
+  const auto make = [&] {
+    return std::make_unique<Dedicated>(loop_, pool_, *shards_[shard], proto);
+  };
+  if (taken == nullptr || taken->broken()) taken = make();
+  spare = make();
+  return taken;
 }
 
 }  // namespace ballast::cache

@@ -217,7 +217,7 @@ bool ReplyScanner::take_length(char type, const char* text, size_t size) {
 
 bool ReplyScanner::open_level(char type, uint64_t left) {
   after_attribute_ = false;
-  if (levels_.size() == kMaxReplyDepth) return false;
+  if (levels_.size() == kMaxScanDepth) return false;
   if (left > 0) {
     levels_.push_back({left, type, false});
   } else if (type == '|') {

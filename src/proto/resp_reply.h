@@ -11,7 +11,10 @@
 
 namespace ballast::proto {
 
-// Aggregates and attributes inside each other, at most.
+// Aggregates and attributes inside each other, at most. A script can nest its reply as deep as
+// Lua's stack allows, 8000 levels: a link must be able to pass that on. What is read into a tree,
+// by recursion, is not so deep.
+inline constexpr size_t kMaxScanDepth = 16'384;
 inline constexpr size_t kMaxReplyDepth = 128;
 // Elements one aggregate may announce, and bytes one string may announce.
 inline constexpr int64_t kMaxReplyElements = int64_t{1} << 32;

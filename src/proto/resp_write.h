@@ -45,6 +45,15 @@ inline void append_bulk(std::string& out, std::string_view bytes) {
   out += "\r\n";
 }
 
+// Text for people, which RESP3 tells from other bulk strings.
+inline void append_verbatim(std::string& out, std::string_view text, int proto) {
+  if (proto < 3) return append_bulk(out, text);
+  append_header(out, '=', static_cast<int64_t>(text.size() + 4));
+  out += "txt:";
+  out += text;
+  out += "\r\n";
+}
+
 inline void append_null(std::string& out, int proto) { out += proto >= 3 ? "_\r\n" : "$-1\r\n"; }
 
 inline void append_null_array(std::string& out, int proto) {
