@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sums the JUnit files of a test run: prints why each test was skipped, which failed, and one
-closing line. Exits 1 if anything failed, or if a part of the run broke off or held no test."""
+"""Sums the JUnit files of a test run: prints why each test was skipped, which failed, how long
+each part and the slowest tests took, and one closing line. Exits 1 if anything failed, or if a part of the run broke off or held no test."""
 
 import pathlib
 import re
@@ -19,6 +19,14 @@ def skip_reason(case, skipped):
         return " ".join(found.group(1).split())
     message = skipped.get("message") or ""
     return "no reason given" if "SKIP_REGULAR_EXPRESSION" in message or not message else message
+
+
+def slowest(folder, count=8):
+    """[(seconds, part, name)] of the tests that took longest, the longest first."""
+    cases = [(float(case.get("time") or 0), part.stem, case.get("name") or "")
+             for part in sorted(folder.glob("*.xml"))
+             for case in ElementTree.parse(part).iter("testcase")]
+    return sorted((case for case in cases if case[0] >= 1), reverse=True)[:count]
 
 
 def read_part(part):
@@ -42,20 +50,23 @@ def read_part(part):
 
 
 def summarize(folder):
-    """Prints the summary of every part that has a .status file; returns the exit status."""
+    """Prints the summary of every part that has a .status file, which holds the exit status and the
+    seconds it took; returns the exit status of the whole."""
     total = [0, 0, 0]
     for status_file in sorted(folder.glob("*.status")):
         name = status_file.stem
         passed, failed, skipped = read_part(folder / f"{name}.xml")
-        status = int(status_file.read_text(encoding="utf-8"))
+        status, seconds = map(int, status_file.read_text(encoding="utf-8").split())
         if not failed and (status != 0 or passed + len(skipped) == 0):
             failed = [f"the run itself (exit status {status}, {passed} tests passed)"]
         for test, reason in skipped.items():
             print(f"SKIP {name}: {test}: {reason}")
         for test in failed:
             print(f"FAIL {name}: {test}")
-        print(f"{name}: {passed} passed, {len(failed)} failed, {len(skipped)} skipped")
+        print(f"{name}: {passed} passed, {len(failed)} failed, {len(skipped)} skipped in {seconds} s")
         total = [sum(pair) for pair in zip(total, (passed, len(failed), len(skipped)))]
+    for seconds, part, test in slowest(folder):
+        print(f"slow: {seconds:.0f} s {part}: {test}")
     if sum(total) == 0:
         print("FAIL: no test ran")
         total[1] = 1

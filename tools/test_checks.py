@@ -139,7 +139,7 @@ def test_docs(good, text, words):
     assert any(words in finding for finding in check_docs.check(good))
 
 
-CTEST = """<testsuite><testcase name="a.B" status="run"/>
+CTEST = """<testsuite><testcase name="a.B" status="run" time="7.4"/>
 <testcase name="a.C" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
 <system-out>[ RUN      ] C
 /x/y_test.cc:7: Skipped
@@ -150,7 +150,7 @@ no IPv6 here
 
 def run_summary(folder, capsys, status="0", more=""):
     put(folder, "unit.xml", CTEST.replace("{more}", more))
-    put(folder, "unit.status", status)
+    put(folder, "unit.status", f"{status} 12")
     result = summarize.summarize(folder)
     return result, capsys.readouterr().out.splitlines()
 
@@ -159,6 +159,8 @@ def test_summary_counts_and_tells_why(tmp_path, capsys):
     status, lines = run_summary(tmp_path, capsys)
     assert status == 0
     assert "SKIP unit: a.C: no IPv6 here" in lines
+    assert "unit: 1 passed, 0 failed, 1 skipped in 12 s" in lines
+    assert "slow: 7 s unit: a.B" in lines
     assert lines[-1] == "1 passed, 0 failed, 1 skipped"
 
 
@@ -175,7 +177,7 @@ def test_summary_fails_with_the_run(tmp_path, capsys, status, more, name):
 
 
 def test_summary_fails_when_a_part_did_not_run(tmp_path, capsys):
-    put(tmp_path, "unit.status", "0")
+    put(tmp_path, "unit.status", "0 12")
     assert summarize.summarize(tmp_path) == 1
     assert summarize.summarize(tmp_path / "empty") == 1
     assert capsys.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"

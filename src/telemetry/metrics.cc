@@ -26,6 +26,7 @@ constexpr Nanos kBounds[] = {
     10 * kSecond,
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): the rows of the metrics' table say it so
 enum class Kind { counter, gauge };
 
 double seconds(double nanos) { return nanos / static_cast<double>(kSecond); }
