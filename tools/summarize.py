@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Sums the JUnit files of a test run: prints why each test was skipped, which failed, how long
-each part and the slowest tests took, and one closing line. Exits 1 if anything failed, or if a part of the run broke off or held no test."""
+each part and the slowest tests took, and one closing line. Exits 1 if anything failed, or if a
+part of the run broke off or held no test."""
 
 import pathlib
 import re
@@ -63,7 +64,8 @@ def summarize(folder):
             print(f"SKIP {name}: {test}: {reason}")
         for test in failed:
             print(f"FAIL {name}: {test}")
-        print(f"{name}: {passed} passed, {len(failed)} failed, {len(skipped)} skipped in {seconds} s")
+        print(f"{name}: {passed} passed, {len(failed)} failed, {len(skipped)} skipped"
+              f" in {seconds} s")
         total = [sum(pair) for pair in zip(total, (passed, len(failed), len(skipped)))]
     for seconds, part, test in slowest(folder):
         print(f"slow: {seconds:.0f} s {part}: {test}")
