@@ -173,9 +173,9 @@ bool Router::client_tracking_state(Call& call) {
   return true;
 }
 
-// Asks the shard that holds the other client's blocking command; its word is passed on.
+// Asks where the other client's blocking command went, a shard or its leaf; its word is passed on.
 bool Router::client_unblock(Call& call) {
-  if (call.client.overtakes(0)) return false;
+  if (!call.client.idle()) return false;
   uint64_t id = 0;
   const std::string_view text = call.args[2];
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), id);
@@ -196,7 +196,7 @@ bool Router::client_unblock(Call& call) {
   const std::string_view args[] = {"CLIENT", "UNBLOCK", at_shard, reason};
   std::string wire;
   proto::append_command(wire, args);
-  shards_[shard]->read(wire, call.client.expect(Path::kShard, 0), call.now);
+  dedicated(call.client, shard).send(wire, call.client.expect(Path::kHome, 0), call.now);
   return true;
 }
 

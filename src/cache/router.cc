@@ -197,6 +197,10 @@ bool Router::dispatch(Call& call) {
   }
   const Route& route = routes_[static_cast<size_t>(call.info - table_.all().data())];
   if (route.handler != nullptr) return (this->*route.handler)(call);
+  return by_keys(call, route.cacheable);
+}
+
+bool Router::by_keys(Call& call, bool cacheable) {
   int shard = -1;
   bool across = false;
   if (!find_keys(call, shard, across)) return unknown_keys(call);
@@ -207,7 +211,7 @@ bool Router::dispatch(Call& call) {
     call.client.error(kCrossShard);
     return true;
   }
-  if (route.cacheable && positions_.size() == 1 && positions_[0].index == 1)
+  if (cacheable && positions_.size() == 1 && positions_[0].index == 1)
     return cached_read(call, call.args[1], canonical(call));
   if (call.info->has(proto::kBlocking) && blocks(call))
     return blocking(call, static_cast<uint32_t>(shard));

@@ -90,6 +90,7 @@ class Router {
 
   // router.cc: the data path.
   bool dispatch(Call& call);
+  bool by_keys(Call& call, bool cacheable);
   bool guard_state(Call& call, bool& done);
   bool get(Client& client, std::string_view key, std::string_view wire, Nanos now);
   bool cached_read(Call& call, std::string_view key, std::string_view command);
@@ -121,6 +122,8 @@ class Router {
   bool hello_options(Call& call, size_t next, std::string_view& name);
   bool auth(Call& call);
   bool select(Call& call);
+  bool copy(Call& call);
+  static bool leaves_database(const Call& call);
   bool ping(Call& call);
   bool echo(Call& call);
   bool time(Call& call);

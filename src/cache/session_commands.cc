@@ -31,6 +31,7 @@ std::span<const Router::Named> Router::handlers() {
       {"auth", &Router::auth},
       {"client", &Router::client_command},
       {"select", &Router::select},
+      {"copy", &Router::copy},
       {"ping", &Router::ping},
       {"echo", &Router::echo},
       {"time", &Router::time},
@@ -205,6 +206,24 @@ bool Router::select(Call& call) {
     call.client.reply_ok();
   }
   return true;
+}
+
+// COPY source destination [DB number] [REPLACE]; the tier has one database. What is no number the
+// shard refuses in its own words.
+bool Router::leaves_database(const Call& call) {
+  for (size_t i = 3; i + 1 < call.args.size(); ++i) {
+    uint64_t number = 0;
+    const std::string_view text = call.args[i + 1];
+    if (!equals_word(call.args[i], "db")) continue;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (parsed.ec == std::errc() && number != 0) return true;
+  }
+  return false;
+}
+
+bool Router::copy(Call& call) {
+  if (leaves_database(call)) return own_error(call, "ERR DB index is out of range");
+  return by_keys(call, false);
 }
 
 bool Router::ping(Call& call) {

@@ -45,6 +45,7 @@ bool Router::queue(Call& call) {
   if (call.info->has(proto::kNoMulti) || name.ends_with("subscribe"))
     return abort("ERR Command not allowed inside a transaction");
   const bool admin = call.info->has(proto::kAdmin);
+  if (name == "copy" && leaves_database(call)) return abort("ERR DB index is out of range");
   const bool flush = name == "flushall" || name == "flushdb";
   const Handler handler = routes_[static_cast<size_t>(call.info - table_.all().data())].handler;
   // At the shard CLIENT would speak of a connection that many clients share.
