@@ -43,11 +43,12 @@ struct Request {
   uint16_t node = 0;
   Path path = Path::kNone;
   bool complete = false;
-  bool streamed = false;  // part of the reply has left already
-  bool flush = false;     // guarded as a flush of all keys
-  bool off_path = false;  // was sent on another path than kShard
-  bool blocking = false;  // a command such as BLPOP
-  bool muted = false;     // the client wants no reply (CLIENT REPLY)
+  bool streamed = false;     // part of the reply has left already
+  bool flush = false;        // guarded as a flush of all keys
+  bool off_path = false;     // was sent on another path than kShard
+  bool gated_write = false;  // waits for the rate limit before its copies are invalidated
+  bool blocking = false;     // a command such as BLPOP
+  bool muted = false;        // the client wants no reply (CLIENT REPLY)
   uint8_t proto = 2;
 
   void add_key(std::string_view key, uint64_t key_hash) {
@@ -72,7 +73,7 @@ struct Request {
     skip = 0;
     node = 0;
     path = Path::kNone;
-    complete = streamed = flush = off_path = blocking = muted = false;
+    complete = streamed = flush = off_path = gated_write = blocking = muted = false;
     proto = 2;
   }
 

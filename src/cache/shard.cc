@@ -100,15 +100,27 @@ void Shard::read(std::string_view wire, Request& request, Nanos now) {
 void Shard::forward(std::string_view wire, Request& request, Nanos now) {
   if (!busy_.empty() && request.guarded == nullptr && request.proto != kTracking) [[unlikely]]
     return deliver_error(request, busy_);
-  request.deadline = now + options_.timeout;
+  if (enter(now)) return send_now(wire, request, now);
+  hold_at(gate_, wire, request, now);
+}
+
+// Counts a request; false if the rate limit makes it wait behind those that wait already.
+bool Shard::enter(Nanos now) {
   ++stats_.requests;
   window_.count(now);
-  if (options_.rate > 0 && (!gate_.empty() || !bucket_.try_take(now))) {
-    if (request.wire.data() != wire.data()) request.wire.assign(wire);
-    pool_.hold(&request);
-    gate_.push_back(&request);
-    return;
-  }
+  if (options_.rate <= 0) return true;
+  return gate_.empty() && fill_gate_.empty() && bucket_.try_take(now);
+}
+
+void Shard::hold_at(Ring<Request*>& gate, std::string_view wire, Request& request, Nanos now) {
+  request.deadline = now + options_.timeout;
+  if (request.wire.data() != wire.data()) request.wire.assign(wire);
+  pool_.hold(&request);
+  gate.push_back(&request);
+}
+
+void Shard::send_now(std::string_view wire, Request& request, Nanos now) {
+  request.deadline = now + options_.timeout;
   link(request.proto).send(wire, request);
 }
 
@@ -172,11 +184,36 @@ void Shard::write(std::string_view wire, Request& request, Nanos now) {
     return deliver_error(request, error());
   }
   request.started = now;
-  if (begin(request, now)) {
-    request.path = Path::kShard;
-    return forward(wire, request, now);
+  if (enter(now)) return begin_and_send(wire, request, now);
+  // It waits before its keys lose their copies, not after: else their reads would join the queue
+  // that it waits in.
+  request.path = Path::kHome;
+  leaves_shard_path(request);
+  request.gated_write = true;
+  hold_at(gate_, wire, request, now);
+}
+
+void Shard::begin_and_send(std::string_view wire, Request& request, Nanos now) {
+  if (!begin(request, now)) return wait(request, wire, now, nullptr);
+  request.path = Path::kShard;
+  send_now(wire, request, now);
+}
+
+void Shard::leave_gate(Nanos now) {
+  while (!(gate_.empty() && fill_gate_.empty()) && bucket_.try_take(now)) {
+    Ring<Request*>& gate = fill_gate_.empty() ? gate_ : fill_gate_;
+    Request* request = gate.front();
+    gate.pop_front();
+    if (!request->gated_write) {
+      send_now(request->wire, *request, now);
+    } else if (down(request->proto)) {
+      ++stats_.errors;
+      deliver_error(*request, error());
+    } else {
+      begin_and_send(request->wire, *request, now);
+    }
+    pool_.release(request);
   }
-  wait(request, wire, now, nullptr);
 }
 
 void Shard::control(std::string_view wire, Request& request, Nanos now) {
@@ -214,7 +251,7 @@ void Shard::end_guard(Request& guard, Nanos now) {
 void Shard::wait(Request& request, std::string_view wire, Nanos now, std::function<void()> ready) {
   request.path = Path::kHome;
   leaves_shard_path(request);
-  request.wire.assign(wire);
+  if (request.wire.data() != wire.data()) request.wire.assign(wire);
   pool_.hold(&request);
   // No lease that delays it can run longer; then the shard itself is at fault.
   const Nanos longest = 2 * options_.coherence.lease + options_.timeout;
@@ -232,7 +269,7 @@ void Shard::write_ready(uint64_t token) {
     const Nanos now = now_ns();
     durations_.write_wait.record(now - waiting.request->started);
     waiting.request->path = Path::kShard;
-    forward(waiting.request->wire, *waiting.request, now);
+    send_now(waiting.request->wire, *waiting.request, now);
   }
   pool_.release(waiting.request);
 }
@@ -256,13 +293,7 @@ void Shard::fail_waiting(Nanos now) {
 }
 
 void Shard::tick(Nanos now) {
-  while (!gate_.empty() && bucket_.try_take(now)) {
-    Request* request = gate_.front();
-    gate_.pop_front();
-    request->deadline = now + options_.timeout;
-    link(request->proto).send(request->wire, *request);
-    pool_.release(request);
-  }
+  leave_gate(now);
   for (const auto& link : links_) link->tick(now);
   if (tracking_) tracking_->tick(now);
   if (options_.home) home_.tick(now);
@@ -322,11 +353,11 @@ void Shard::ask_tracking(std::string_view wire, std::function<void(Request&)> do
   pool_.hold(request);
   request->done = std::move(done);
   request->proto = kTracking;
-  if (gated) {
-    forward(wire, *request, now_ns());
+  const Nanos now = now_ns();
+  if (!gated || enter(now)) {
+    send_now(wire, *request, now);
   } else {
-    request->deadline = now_ns() + options_.timeout;
-    tracking_->send(wire, *request);
+    hold_at(fill_gate_, wire, *request, now);
   }
   pool_.release(request);
 }

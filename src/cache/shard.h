@@ -98,7 +98,7 @@ class Shard final : public LinkOwner, public HomeOutput {
   HomeStats home_stats() const { return home_.stats(); }
   uint32_t load(Nanos now) const { return window_.load(now); }  // requests in the last second
   size_t in_flight() const {
-    return links_[0]->in_flight() + links_[1]->in_flight() + gate_.size();
+    return links_[0]->in_flight() + links_[1]->in_flight() + gate_.size() + fill_gate_.size();
   }
 
   void on_link_up(Link& link) override;
@@ -125,6 +125,11 @@ class Shard final : public LinkOwner, public HomeOutput {
 
   Link& link(uint8_t proto) { return proto == kTracking ? *tracking_ : *links_[proto == 3]; }
   void forward(std::string_view wire, Request& request, Nanos now);
+  bool enter(Nanos now);
+  void hold_at(Ring<Request*>& gate, std::string_view wire, Request& request, Nanos now);
+  void send_now(std::string_view wire, Request& request, Nanos now);
+  void begin_and_send(std::string_view wire, Request& request, Nanos now);
+  void leave_gate(Nanos now);
   bool begin(Request& request, Nanos now);
   void end_write(Request& request, Nanos now);
   void wait(Request& request, std::string_view wire, Nanos now, std::function<void()> ready);
@@ -145,7 +150,8 @@ class Shard final : public LinkOwner, public HomeOutput {
   std::unique_ptr<Link> tracking_;
   balance::TokenBucket bucket_;
   balance::LoadWindow window_;
-  Ring<Request*> gate_;  // over the rate limit, with their wire
+  Ring<Request*> gate_;       // over the rate limit, with their wire
+  Ring<Request*> fill_gate_;  // goes first: a copy takes load off the shard
   std::map<uint64_t, Waiting> waiting_;
   uint64_t next_token_ = 1;
   std::vector<Request*> orphans_;  // writes whose connection broke: over only once the fence stands
