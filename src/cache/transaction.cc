@@ -12,6 +12,14 @@ constexpr std::string_view kMulti = "*1\r\n$5\r\nMULTI\r\n";
 constexpr std::string_view kExec = "*1\r\n$4\r\nEXEC\r\n";
 constexpr std::string_view kUnwatch = "*1\r\n$7\r\nUNWATCH\r\n";
 
+bool concerns_all_shards(const proto::CommandInfo& info) {
+  using proto::RequestPolicy;
+  if (info.name == "ping") return false;  // any shard's answer is as good
+  return info.request_policy == RequestPolicy::kAllShards ||
+         info.request_policy == RequestPolicy::kAllNodes ||
+         info.request_policy == RequestPolicy::kSpecial || info.name.starts_with("pubsub");
+}
+
 }  // namespace
 
 bool Router::multi(Call& call) {
@@ -52,12 +60,17 @@ bool Router::queue(Call& call) {
   if ((admin && !config_.admin_commands) || name == "select" || name == "hello" || name == "auth" ||
       handler == &Router::refuse || handler == &Router::client_command)
     return abort("ERR '" + name + "' is not possible in a transaction through Ballast");
-  if (flush && shards_.size() > 1)
-    return abort("ERR '" + name + "' in a transaction would flush only one of the shards");
+  if ((flush || concerns_all_shards(*call.info)) && shards_.size() > 1)
+    return abort("ERR '" + name + "' in a transaction would reach only one of the shards");
   int shard = transaction.shard;
   bool across = false;
   if (!find_keys(call, shard, across))
     return abort("ERR the keys of '" + name + "' cannot be told from its arguments");
+  if (name == "publish") {  // its subscribers are at the channel's shard
+    const int owner = static_cast<int>(shard_of(call.args[1]));
+    across = shard >= 0 && owner != shard;
+    shard = owner;
+  }
   if (across) return abort("CROSSSLOT Keys in request don't hash to the same slot (of one shard)");
   transaction.shard = shard;
   if (shard >= 0 && !shards_[static_cast<uint32_t>(shard)]->busy().empty())
