@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/queueing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace ballast::sim {
+namespace {
+
+constexpr uint64_t kEnoughToJudge = 100;
+
+// First the objects with copies, then the servers' requests for all others.
+AliasTable make_table(const Layout& layout) {
+  std::vector<double> weights;
+  weights.reserve(layout.cached.size() + layout.cold_share.size());
+  for (const CachedObject& object : layout.cached) weights.push_back(object.share);
+  weights.insert(weights.end(), layout.cold_share.begin(), layout.cold_share.end());
+  return AliasTable(weights);
+}
+
+}  // namespace
+
+QueueingModel::QueueingModel(const Layout& layout, const QueueingOptions& options)
+    : layout_(&layout),
+      options_(options),
+      random_(options.seed),
+      table_(make_table(layout)),
+      nodes_(layout.scenario.nodes()),
+      servers_(layout.scenario.servers()),
+      windows_(nodes_.size()),
+      valid_at_(layout.cached.size()),
+      dead_(nodes_.size()) {
+  BALLAST_CHECK(options.rate > 0 && options.routers > 0 && options.requests_per_unit > 0);
+  const double unit = static_cast<double>(kSecond) / options.requests_per_unit;
+  gap_ = unit / options.rate;
+  for (Station& node : nodes_) node.service = unit / layout.scenario.capacity_of_node();
+  for (Station& server : servers_) server.service = unit / layout.scenario.server_capacity;
+  for (size_t i = 0; i < options.routers; ++i) {
+    routers_.push_back(
+        {balance::LoadTable(nodes_.size(), options.choice), std::vector<Nanos>(nodes_.size())});
+  }
+}
+
+void QueueingModel::run(Nanos until) {
+  const auto end = static_cast<double>(until);
+  while (next_ < end) {
+    step(static_cast<Nanos>(next_));
+    next_ += options_.paced ? gap_ : gap_ * exponential();
+  }
+}
+
+Counts QueueingModel::take_counts() {
+  Counts counts = counts_;
+  counts_ = {};
+  for (auto* stations : {&nodes_, &servers_}) {
+    for (Station& station : *stations) {
+      if (station.offered >= kEnoughToJudge) {
+        counts.worst_loss = std::max(counts.worst_loss, static_cast<double>(station.lost) /
+                                                            static_cast<double>(station.offered));
+      }
+      station.offered = station.lost = 0;
+    }
+  }
+  return counts;
+}
+
+void QueueingModel::change_layout(const Layout& layout) {
+  BALLAST_CHECK(layout.scenario.nodes() == nodes_.size() &&
+                layout.scenario.servers() == servers_.size());
+  layout_ = &layout;
+  table_ = make_table(layout);
+  valid_at_.assign(layout.cached.size(), 0);
+}
+
+double QueueingModel::backlog() const {
+  double sum = 0;
+  for (const Station& node : nodes_) sum += std::max(0.0, node.free_at - next_) / node.service;
+  return sum;
+}
+
+double QueueingModel::largest_backlog() const {
+  double most = 0;
+  for (const Station& node : nodes_) most = std::max(most, (node.free_at - next_) / node.service);
+  return most;
+}
+
+void QueueingModel::step(Nanos now) {
+  const uint32_t drawn = table_.pick(random_.next());
+  ++counts_.requests;
+  const auto cached = static_cast<uint32_t>(layout_->cached.size());
+  bool done = false;
+  if (drawn >= cached) {
+    done = !crosses_dead_spine() && offer(servers_[drawn - cached], now, 1);
+  } else if (layout_->scenario.writes > 0 && random_.unit() < layout_->scenario.writes) {
+    done = !crosses_dead_spine() && write(drawn, now);
+  } else {
+    done = read(drawn, now);
+  }
+  if (!done) ++counts_.lost;
+}
+
+bool QueueingModel::crosses_dead_spine() {
+  if (!options_.cross_spines) return false;
+  const size_t spine = random_.below(layout_->scenario.spines);
+  return dead_[layout_->scenario.racks + spine];
+}
+
+size_t QueueingModel::choose(Router& router, const CachedObject& object, Nanos now) {
+  const auto holders = layout_->holders_of(object);
+  if (holders.size() == 1) return holders[0];
+  if (layout_->scenario.scheme == Scheme::kRandomSplit)
+    return holders[random_.below(holders.size())];
+  return holders[router.loads.choose(holders, now, random_)];
+}
+
+bool QueueingModel::read(uint32_t index, Nanos now) {
+  const CachedObject& object = layout_->cached[index];
+  Router& router =
+      routers_[options_.paced ? turn_++ % routers_.size() : random_.below(routers_.size())];
+  const size_t node = choose(router, object, now);
+  router.loads.sent(static_cast<uint16_t>(node));
+  if (dead_[node] || (node < layout_->scenario.racks && crosses_dead_spine())) return false;
+  if (!offer(nodes_[node], now, 1)) return false;
+  windows_[node].count(now);
+  if (now >= router.next_report[node]) {
+    router.loads.report(static_cast<uint16_t>(node), windows_[node].load(now), now);
+    router.next_report[node] = now + options_.telemetry;
+  }
+  if (now < valid_at_[index]) return offer(servers_[object.server], now, 1);
+  ++counts_.at_nodes;
+  return true;
+}
+
+bool QueueingModel::write(uint32_t index, Nanos now) {
+  const CachedObject& object = layout_->cached[index];
+  const WriteCost& cost = layout_->scenario.cost;
+  Station& server = servers_[object.server];
+  if (!offer(server, now, 1 + cost.server_per_copy * object.copies)) return false;
+  valid_at_[index] = std::max(valid_at_[index], static_cast<Nanos>(server.free_at));
+  // Invalidations are repeated until they arrive, so a full queue loses none.
+  for (const uint16_t node : layout_->holders_of(object))
+    push(nodes_[node], now, cost.node_per_copy);
+  return true;
+}
+
+bool QueueingModel::offer(Station& station, Nanos now, double requests) {
+  ++station.offered;
+  if (station.free_at - static_cast<double>(now) > (options_.queue - 1) * station.service) {
+    ++station.lost;
+    return false;
+  }
+  push(station, now, options_.exponential_service ? requests * exponential() : requests);
+  return true;
+}
+
+void QueueingModel::push(Station& station, Nanos now, double requests) {
+  station.free_at =
+      std::max(station.free_at, static_cast<double>(now)) + requests * station.service;
+}
+
+}  // namespace ballast::sim
