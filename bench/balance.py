@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Load of the busiest node over the mean: eight saturated nodes, 100 hot keys, 20 clients and one."""
+"""Load of the busiest node over the mean: eight saturated nodes, 100 hot keys, 20 clients and
+one."""
 
 import contextlib
 import sys
