@@ -127,7 +127,8 @@ telemetry::Readiness Tier::readiness() const {
       {"listening", listener_ != nullptr, listener_ != nullptr ? "" : "not yet"});
   readiness.checks.push_back({"draining", leave_by_ == 0, leave_by_ == 0 ? "" : "leaving"});
   for (const auto& shard : shards_)
-    readiness.checks.push_back({"shard " + shard->options().text, shard->ready(), shard->why()});
+    if (answers_for(*shard))
+      readiness.checks.push_back({"shard " + shard->options().text, shard->ready(), shard->why()});
   readiness.ready = std::all_of(readiness.checks.begin(), readiness.checks.end(),
                                 [](const telemetry::Check& check) { return check.good; });
   return readiness;

@@ -232,10 +232,14 @@ void Tier::reload() {
   log_info("configuration reloaded");
 }
 
+bool Tier::answers_for(const Shard& shard) const {
+  return role_ == model::Role::kAll || role_ == model::Role::kRouter || shard.options().home;
+}
+
 bool Tier::ready() const {
   if (listener_ == nullptr) return false;
   for (const auto& shard : shards_)
-    if (!shard->ready()) return false;
+    if (answers_for(*shard) && !shard->ready()) return false;
   return true;
 }
 

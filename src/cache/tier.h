@@ -49,6 +49,8 @@ class Tier final : public io::Loop::Handler {
   Result<> build();
   const model::Endpoint& listen_endpoint() const;
   Result<> watch_signals();
+  // A router is ready when all shards are, a leaf when its own are: leaves start before each other.
+  bool answers_for(const Shard& shard) const;
   void tick();
   void load_commands();
   void start_listening();
