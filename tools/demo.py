@@ -215,9 +215,10 @@ def show(options, rows):
     shards = RACKS * SHARDS_PER_RACK
     node_rate = options.rate * SHARDS_PER_RACK
     print(f"""
-{shards} redis-servers in {RACKS} racks, {RACKS} leaves, {SPINES} spines; {KEYS:,} keys, Zipf {ZIPF},
-{100 * WRITES:g} % writes, {VALUE_SIZE}-byte values. A shard answers {options.rate:,} requests/s
-at most, a leaf or spine {node_rate:,}; {options.cache_objects:,} objects a node; {options.connections} connections.
+{shards} redis-servers in {RACKS} racks, {RACKS} leaves, {SPINES} spines;
+{KEYS:,} keys, Zipf {ZIPF}, {100 * WRITES:g} % writes, {VALUE_SIZE}-byte values.
+A shard answers {options.rate:,} requests/s at most, a leaf or spine {node_rate:,};
+{options.cache_objects:,} objects a node; {options.connections} connections.
 
 {table(rows)}
 
