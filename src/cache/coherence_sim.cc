@@ -478,7 +478,7 @@ void World::read_at_node(size_t index, size_t key) {
   const uint64_t floor = this->floor(key);
   in(node->process, time + delay(), [this, node, key, floor] {
     const std::string name = key_name(key);
-    const auto* reply = node->node.lookup(0, name, balance::key_hash(name), "", 1, node->now());
+    const auto* reply = node->node.lookup({0, name, balance::key_hash(name), ""}, 1, node->now());
     if (reply == nullptr) return read_at_shard(key, floor);
     ++outcome.hits;
     const uint64_t value = decode(reply->resp3);

@@ -146,20 +146,19 @@ bool Layer::may_hold(const Member& member, std::string_view key, uint64_t hash,
   return member.peer->up() && member.known.contains(hash);
 }
 
-Layer::Found Layer::find(uint32_t shard, size_t slot, std::string_view key, uint64_t hash,
-                         std::string_view command, Nanos now) {
-  size_t count = placement_.candidates(mechanism_, hash, slot, candidates_.data());
+Layer::Found Layer::find(const Node::Read& read, size_t slot, Nanos now) {
+  size_t count = placement_.candidates(mechanism_, read.hash, slot, candidates_.data());
   bool known = false;
   size_t usable = 0;
   for (size_t i = 0; i < count; ++i) {
     const Member& member = *members_[candidates_[i]];
     if (off(candidates_[i], now)) continue;
     candidates_[usable++] = candidates_[i];
-    known = known || may_hold(member, key, hash, command, now);
+    known = known || may_hold(member, read.key, read.hash, read.command, now);
   }
   const uint16_t leaf = placement_.home(slot);
   if (!known && usable > 0 && config_.cold_reads == model::ColdReads::kViaLeaf && !off(leaf, now)) {
-    return ask(leaf, shard, key, hash, command, 1, now);
+    return ask(leaf, read, 1, now);
   }
   // Of the reads of keys not known to be cached, one in `sample` goes through the layer: an
   // unbiased sample of all.
@@ -169,7 +168,7 @@ Layer::Found Layer::find(uint32_t shard, size_t slot, std::string_view key, uint
   const size_t pick = loads_.choose(std::span(candidates_.data(), count), now, random_);
   for (size_t i = 0; i < count; ++i) {
     const uint16_t id = candidates_[(pick + i) % count];
-    const Found found = ask(id, shard, key, hash, command, weight, now);
+    const Found found = ask(id, read, weight, now);
     if (found.where != Found::Where::kShard || !known) return found;
   }
   return {};
@@ -180,13 +179,12 @@ bool Layer::off(uint16_t node, Nanos now) const {
   return member.peer && (!member.peer->up() || now < member.silent_until);
 }
 
-Layer::Found Layer::ask(uint16_t node, uint32_t shard, std::string_view key, uint64_t hash,
-                        std::string_view command, uint32_t weight, Nanos now) {
+Layer::Found Layer::ask(uint16_t node, const Node::Read& read, uint32_t weight, Nanos now) {
   Member& member = *members_[node];
   loads_.sent(node);
   if (member.peer) return {Found::Where::kRemote, node, weight, nullptr};
   if (!admits(node, now)) return {Found::Where::kQueued, node, weight, nullptr};
-  const Node::Reply* reply = member.node->lookup(shard, key, hash, command, weight, now);
+  const Node::Reply* reply = member.node->lookup(read, weight, now);
   return {reply != nullptr ? Found::Where::kHere : Found::Where::kShard, node, weight, reply};
 }
 
@@ -202,10 +200,9 @@ void Layer::queue(uint16_t node, Request& request) {
   members_[node]->waiting.push_back(&request);
 }
 
-const Node::Reply* Layer::find_at(uint16_t node, uint32_t shard, std::string_view key,
-                                  uint64_t hash, std::string_view command, uint32_t weight,
+const Node::Reply* Layer::find_at(uint16_t node, const Node::Read& read, uint32_t weight,
                                   Nanos now) {
-  return members_[node]->node->lookup(shard, key, hash, command, weight, now);
+  return members_[node]->node->lookup(read, weight, now);
 }
 
 uint32_t Layer::load(uint16_t node, Nanos now) const {

@@ -59,11 +59,9 @@ class Layer final : public NodeSender, public PeerOwner {
     uint32_t weight = 1;
     const Node::Reply* reply = nullptr;
   };
-  Found find(uint32_t shard, size_t slot, std::string_view key, uint64_t hash,
-             std::string_view command, Nanos now);
+  Found find(const Node::Read& read, size_t slot, Nanos now);
   // At a node of this process, whatever the choice would be.
-  const Node::Reply* find_at(uint16_t node, uint32_t shard, std::string_view key, uint64_t hash,
-                             std::string_view command, uint32_t weight, Nanos now);
+  const Node::Reply* find_at(uint16_t node, const Node::Read& read, uint32_t weight, Nanos now);
   bool admits(uint16_t node, Nanos now);  // by its rate
   void queue(uint16_t node, Request& request);
   // The request holds its place in the client's queue, with wire, key and command; it goes on to
@@ -101,8 +99,7 @@ class Layer final : public NodeSender, public PeerOwner {
 
  private:
   bool off(uint16_t node, Nanos now) const;  // another process's, and not to be asked now
-  Found ask(uint16_t node, uint32_t shard, std::string_view key, uint64_t hash,
-            std::string_view command, uint32_t weight, Nanos now);
+  Found ask(uint16_t node, const Node::Read& read, uint32_t weight, Nanos now);
   bool may_hold(const Member& member, std::string_view key, uint64_t hash, std::string_view command,
                 Nanos now) const;
   void on_remote_answer(uint16_t node, uint32_t shard, Request& request, std::string_view answer);

@@ -40,27 +40,27 @@ void Node::Impl::flush_outbox() {
   sending_ = false;
 }
 
-const Node::Reply* Node::Impl::lookup(uint32_t shard, std::string_view key, uint64_t hash,
-                                      std::string_view command, uint32_t weight, Nanos now) {
+const Node::Reply* Node::Impl::lookup(const Read& read, uint32_t weight, Nanos now) {
   load_.count(now);
-  Copy* copy = copies_.find({key, hash});
-  if (copy == nullptr || copy->shard != shard) {
+  const HashedKey key{read.key, read.hash};
+  Copy* copy = copies_.find(key);
+  if (copy == nullptr || copy->shard != read.shard) {
     ++stats_.misses;
-    if (copy == nullptr) consider(shard, {key, hash}, command, weight, now);
+    if (copy == nullptr) consider(read.shard, key, read.command, weight, now);
     if (!outbox_.empty()) flush_outbox();
     return nullptr;
   }
-  admission_.observe(hash, weight);
+  admission_.observe(read.hash, weight);
   ++copy->reads;
   for (const CachedReply& slot : copy->replies) {
-    if (slot.command != command) continue;
-    if (!slot.filled || now >= shards_[shard].lease_until || now >= slot.expires) break;
+    if (slot.command != read.command) continue;
+    if (!slot.filled || now >= shards_[read.shard].lease_until || now >= slot.expires) break;
     ++stats_.hits;
     if (copy->asked_at != 0) [[unlikely]]
       turned_hot_.record(now - std::exchange(copy->asked_at, 0));
     return &slot.reply;
   }
-  return miss(copy, command, now);
+  return miss(copy, read.command, now);
 }
 
 // The key has a copy, but this command has no reply in it that may be served.
@@ -260,9 +260,8 @@ NodeStats Node::Impl::stats() const {
 
 Node::Node(NodeConfig config, NodeOutput& output) : impl_(std::make_unique<Impl>(config, output)) {}
 Node::~Node() = default;
-const Node::Reply* Node::lookup(uint32_t shard, std::string_view key, uint64_t hash,
-                                std::string_view command, uint32_t weight, Nanos now) {
-  return impl_->lookup(shard, key, hash, command, weight, now);
+const Node::Reply* Node::lookup(const Read& read, uint32_t weight, Nanos now) {
+  return impl_->lookup(read, weight, now);
 }
 bool Node::holds(std::string_view key, uint64_t hash, std::string_view command, Nanos now) const {
   return impl_->holds(key, hash, command, now);

@@ -54,11 +54,16 @@ class Node {
     std::string_view resp3;  // good until the next call that changes the node
     std::string_view resp2;
   };
+  struct Read {
+    uint32_t shard;
+    std::string_view key;
+    uint64_t hash;             // key_hash(key)
+    std::string_view command;  // "" for GET
+  };
   // The cached reply, or null. Counts one request of this node's load and `weight` of the key's
   // popularity, and may ask the home for a copy. `now` was read after the request's bytes were read
   // from the socket.
-  const Reply* lookup(uint32_t shard, std::string_view key, uint64_t hash, std::string_view command,
-                      uint32_t weight, Nanos now);
+  const Reply* lookup(const Read& read, uint32_t weight, Nanos now);
   // True if a value is held and its lease runs; counts nothing.
   bool holds(std::string_view key, uint64_t hash, std::string_view command, Nanos now) const;
 

@@ -58,8 +58,7 @@ class Node::Impl {
  public:
   Impl(NodeConfig config, NodeOutput& output);
 
-  const Reply* lookup(uint32_t shard, std::string_view key, uint64_t hash, std::string_view command,
-                      uint32_t weight, Nanos now);
+  const Reply* lookup(const Read& read, uint32_t weight, Nanos now);
   bool holds(std::string_view key, uint64_t hash, std::string_view command, Nanos now) const;
   void on_message(uint32_t shard, ToNode message, Nanos now);
   void on_home(uint32_t shard, bool reachable, Nanos now);

@@ -27,7 +27,7 @@ struct Sent : NodeOutput {
 class NodeTest : public testing::Test {
  protected:
   const Node::Reply* get(std::string_view key, std::string_view command = "") {
-    return node->lookup(0, key, balance::key_hash(key), command, 1, now);
+    return node->lookup({0, key, balance::key_hash(key), command}, 1, now);
   }
   void from_home(decltype(ToNode::body) body, uint64_t epoch = 1) {
     node->on_message(0, ToNode{epoch, std::move(body)}, now);

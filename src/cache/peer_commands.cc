@@ -45,8 +45,9 @@ bool Router::peer_read(Call& call) {
     layer_.queue(id, request);
     return true;
   }
-  const Node::Reply* reply = layer_.find_at(id, static_cast<uint32_t>(shard), key, hash,
-                                            call.args[5], static_cast<uint32_t>(weight), call.now);
+  const Node::Reply* reply =
+      layer_.find_at(id, {static_cast<uint32_t>(shard), key, hash, call.args[5]},
+                     static_cast<uint32_t>(weight), call.now);
   std::string out;
   append_peer_reply(out, id, reply, call.now);
   call.client.reply(out);

@@ -290,7 +290,7 @@ bool Router::cached_read(Call& call, std::string_view key, std::string_view comm
   // the shard.
   if (!layer_.caching() || client.key_pending(hash))
     return cold_read(client, shard, hash, call.wire, call.now);
-  const Layer::Found found = layer_.find(shard, slot, key, hash, command, call.now);
+  const Layer::Found found = layer_.find({shard, key, hash, command}, slot, call.now);
   if (found.where == Layer::Found::Where::kHere) {
     ++metrics_.hot_reads;
     client.reply(client.proto == 3 ? found.reply->resp3 : found.reply->resp2);
@@ -324,7 +324,7 @@ void Router::serve_read(Request& request, Nanos now) {
   const std::string_view key = request.keys[0];
   const uint32_t shard = shard_of(key);
   const Node::Reply* reply =
-      layer_.find_at(request.node, shard, key, request.hash, request.command, 1, now);
+      layer_.find_at(request.node, {shard, key, request.hash, request.command}, 1, now);
   if (request.wire.empty()) {  // of another process's router: it asks the shard itself
     std::string out;
     append_peer_reply(out, request.node, reply, now);
