@@ -192,7 +192,7 @@ DEEP = "void f(int x) {\n" + "".join(f"  if (x > {i}) {{\n" for i in range(4)) +
     ("void f(int a, int b, int c, int d, int e, int h) { g(); }\n", "readability-function-size"),
     ("void BadName() {}\n", "readability-identifier-naming"),
     ("class A {\n  int x = 0;\n};\n", "readability-identifier-naming"),
-])
+], ids=["long", "deep", "parameters", "function", "member"])
 def test_clang_tidy(tmp_path, source, words):
     if shutil.which("clang-tidy-19") is None:
         pytest.skip("clang-tidy-19 is not installed")
