@@ -11,8 +11,6 @@
 namespace ballast::cache {
 namespace {
 
-constexpr Nanos kMs = kMillisecond;
-
 struct Surroundings : HomeOutput {
   struct ReadAsked {
     uint64_t id;
@@ -49,7 +47,7 @@ struct Surroundings : HomeOutput {
 };
 
 class HomeTest : public testing::Test {
- protected:
+ public:
   static constexpr Incarnation kA = 11, kB = 22;
 
   void start() {

@@ -25,7 +25,7 @@ struct Sent : NodeOutput {
 };
 
 class NodeTest : public testing::Test {
- protected:
+ public:
   const Node::Reply* get(std::string_view key, std::string_view command = "") {
     return node->lookup({0, key, balance::key_hash(key), command}, 1, now);
   }
