@@ -209,8 +209,8 @@ bool Router::split(Call& call) {
     call.client.error("CROSSSLOT Keys in request don't hash to the same slot (of one shard)");
     return true;
   }
-  if (call.client.overtakes(0)) return false;
   const bool writes = call.info->has(proto::kWrite);
+  if (writes ? write_overtakes(call.client, 0) : call.client.overtakes(0)) return false;
   ++(writes ? metrics_.writes : metrics_.cold_reads);
   std::vector<Part> parts(shards_.size());
   const size_t stride = call.info->key_step > 0 ? static_cast<size_t>(call.info->key_step) : 1;
@@ -294,7 +294,7 @@ bool Router::while_busy(Call& call) {
 }
 
 bool Router::flush_all(Call& call) {
-  if (call.client.overtakes(0)) return false;
+  if (write_overtakes(call.client, 0)) return false;
   ++metrics_.writes;
   gather(call, call.wire, Carrier::kFlush,
          [info = call.info](const auto& replies) { return combined(*info, replies); });

@@ -44,6 +44,7 @@ class Layer final : public NodeSender, public PeerOwner {
   bool is_local(uint64_t member) const {
     return member < members_.size() && members_[member]->node != nullptr;
   }
+  bool has_peers() const { return role_ != model::Role::kAll; }
   Peer* leaf_of(size_t rack) { return members_[rack]->peer.get(); }
 
   // Looks for a copy by the rule: candidates by placement, the less loaded first.

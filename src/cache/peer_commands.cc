@@ -9,6 +9,7 @@
 namespace ballast::cache {
 
 bool Router::peer(Call& call) {
+  if (!layer_.has_peers()) return false;  // in the one-process form nobody may speak as one
   const std::string_view name = call.args[0];
   if (equals_word(name, "ballast.read")) return peer_read(call);
   if (equals_word(name, "ballast.write")) return peer_write(call);

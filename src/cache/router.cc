@@ -238,7 +238,7 @@ bool Router::unknown_keys(Call& call) {
     call.client.error("ERR BY and GET patterns of SORT need a tier of one shard");
     return true;
   }
-  if (call.client.overtakes(0)) return false;
+  if (write_overtakes(call.client, 0)) return false;
   const uint32_t shard = call.args.size() > 1 ? shard_of(call.args[1]) : 0;
   Request& request = call.client.expect(Path::kShard, 0);
   if (call.info->has(proto::kReadonly)) {
@@ -344,12 +344,20 @@ void Router::read_at_shard(uint32_t shard, Request& request, Nanos now) {
   shards_[shard]->read(request.wire, request, now);
 }
 
+// A write that goes by another process, the shard's home, can also overtake reads sent to the shard
+// directly.
+bool Router::write_overtakes(const Client& client, uint64_t hash) const {
+  if (client.overtakes(hash)) return true;
+  if (!layer_.has_peers()) return false;
+  return hash == 0 ? !client.idle() : client.key_pending(hash);
+}
+
 bool Router::single_shard(Call& call, uint32_t shard) {
   const bool one_key = positions_.size() == 1;
   const uint64_t hash = one_key ? balance::key_hash(call.args[positions_[0].index]) : 0;
-  if (call.client.overtakes(hash)) return false;
   const bool writes = call.info->has(proto::kWrite) || call.info->has(proto::kMayReplicate) ||
                       call.info->may_write_keys();
+  if (writes ? write_overtakes(call.client, hash) : call.client.overtakes(hash)) return false;
   Request& request = call.client.expect(Path::kShard, hash);
   if (!writes) {
     ++metrics_.cold_reads;

@@ -96,6 +96,7 @@ class Router {
   bool cached_read(Call& call, std::string_view key, std::string_view command);
   bool cold_read(Client& client, uint32_t shard, uint64_t hash, std::string_view wire, Nanos now);
   bool single_shard(Call& call, uint32_t shard);
+  bool write_overtakes(const Client& client, uint64_t hash) const;
   bool keyless(Call& call);
   bool find_keys(const Call& call, int& shard, bool& across);
   bool sort_keys(const Call& call);

@@ -392,8 +392,9 @@ void Shard::read(uint64_t read_id, std::string_view key, std::span<const CachedC
   };
   ask_tracking(
       encode({"PTTL", key}),
-      [fill, finish, broken](Request& request) {
+      [this, fill, finish, broken](Request& request) {
         fill->failed |= broken(request);
+        home_.on_read_begun(fill->id);
         // Without its lifetime (-BUSY) the value is of no use.
         fill->refused |= request.reply.starts_with('-');
         if (request.reply.starts_with(':'))
