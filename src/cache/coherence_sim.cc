@@ -203,7 +203,7 @@ void World::answer(const std::shared_ptr<Connection>& connection,
 }
 
 void World::push(const std::shared_ptr<Connection>& connection, HomeProcess* owner, size_t key) {
-  answer(connection, owner->process, [this, connection, owner, key] {
+  answer(connection, owner->process, [connection, owner, key] {
     if (owner->tracking != connection) return;
     const std::string name = key_name(key);
     owner->home.on_push(name, balance::key_hash(name), owner->now());
@@ -302,14 +302,13 @@ void HomeProcess::to_shard(uint64_t token) {
   if (!writing) return;  // lost meanwhile: the next fence ends it
   auto connection = writing;
   const std::vector<size_t> keys = write.keys;
-  const bool all = write.all;
   const Nanos limit = world.plan.lease * 6 / 5 + 30 * kMs;
   if (!world.quiet && troubled + 2 * world.plan.lease < write.arrived &&
       world.time - write.arrived > limit) {
     world.fail("I4: a write waited for " + std::to_string((world.time - write.arrived) / kMs) +
                " ms");
   }
-  world.command(connection, [this, connection, keys, all, token] {
+  world.command(connection, [this, connection, keys, token] {
     std::vector<std::pair<size_t, uint64_t>> done;
     for (size_t key : keys) {
       world.change(key);
