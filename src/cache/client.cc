@@ -50,6 +50,7 @@ size_t Client::on_data(std::string_view data, Nanos now) {
       return data.size();
     }
     const std::string_view wire = rest.substr(0, parser_.consumed());
+    wire_bytes_ = wire.size();
     if (!router_.execute(*this, parser_.args(), parser_.is_inline() ? std::string_view() : wire,
                          now)) {
       if (!closed_) stall();
@@ -57,11 +58,31 @@ size_t Client::on_data(std::string_view data, Nanos now) {
     }
     used += wire.size();
   }
+  wire_bytes_ = 0;
+  unread_bytes_ = data.size() - used;
+  router_.count_held(*this);
   return used;
 }
 
+bool Client::on_end() {
+  if (blocked_ || (pending_.empty() && stream_->buffered() == 0)) return false;
+  close_after_replies();
+  return true;
+}
+
+size_t Client::held() const {
+  return (stream_ != nullptr ? stream_->buffered() : 0) + held_bytes_ + asked_bytes_ +
+         unread_bytes_;
+}
+
+void Client::hold_part(Request& request, size_t bytes) {
+  request.part_bytes += bytes;
+  held_bytes_ += bytes;
+  check_output();
+}
+
 bool Client::must_wait() const {
-  return blocked_ || pending_.size() >= kMaxPending ||
+  return blocked_ || pending_.size() >= kMaxPending || asked_bytes_ > kMaxAsked ||
          stream_->buffered() > io::Stream::kHighMark || held_bytes_ > io::Stream::kHighMark;
 }
 
@@ -71,6 +92,7 @@ void Client::stall() {
 }
 
 void Client::on_turn_end() {
+  if (!closed_ && over_limit()) return close("output limit: the client reads too slowly");
   if (closed_ || !stalled_ || must_wait()) return;
   stalled_ = false;
   stream_->resume_reading();
@@ -107,6 +129,8 @@ Request& Client::expect(Path path, uint64_t hash) {
   request->path = path;
   request->hash = hash;
   request->off_path = path == Path::kHome || path == Path::kNode;
+  request->wire_bytes = wire_bytes_;
+  asked_bytes_ += wire_bytes_;
   request->muted = session_ != nullptr && session_->mute();
   if (request->off_path) ++off_path_;
   pending_.push_back(request);
@@ -141,6 +165,8 @@ void Client::on_answer(Request& request, std::string_view piece, bool last) {
 void Client::finish(Request& request) {
   pending_.pop_front();
   if (request.off_path) --off_path_;
+  asked_bytes_ -= request.wire_bytes;
+  held_bytes_ -= request.part_bytes;
   request.client = nullptr;
   router_.pool().release(&request);
 }
@@ -150,11 +176,11 @@ void Client::drain() {
     Request& request = *pending_.front();
     held_bytes_ -= request.reply.size();
     if (!request.reply.empty()) {
-      stream_->write(request.reply);
+      stream_->write(std::move(request.reply));
+      request.reply.clear();
       request.streamed = true;
     }
-    if (!request.complete) {
-      request.reply.clear();  // what came so far has left; the rest is passed on as it comes
+    if (!request.complete) {  // what came so far has left; the rest is passed on as it comes
       break;
     }
     finish(request);
@@ -201,9 +227,14 @@ bool Client::key_pending(uint64_t hash) const {
   return false;
 }
 
+bool Client::over_limit() const {
+  return stream_->buffered() + held_bytes_ > router_.client_output_limit();
+}
+
+// It is closed at the end of the turn: now, callers of all kinds are at work on it.
 void Client::check_output() {
-  const size_t size = stream_->buffered() + held_bytes_;
-  if (size > router_.client_output_limit()) close("output limit: the client reads too slowly");
+  if (over_limit()) return router_.loop().defer(this);
+  router_.count_held(*this);
 }
 
 void Client::forget_pending() {
@@ -230,6 +261,7 @@ void Client::on_closed(const std::string& cause) {
   closed_ = closing_ = true;
   stream_ = nullptr;
   forget_pending();
+  asked_bytes_ = held_bytes_ = unread_bytes_ = 0;
   router_.on_client_gone(*this, cause);
 }
 

@@ -34,6 +34,8 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   // for several keys.
   Request& expect(Path path, uint64_t hash);
   void on_answer(Request& request, std::string_view piece, bool last);
+  // A part's reply of so many bytes is held until `request` can be answered.
+  void hold_part(Request& request, size_t bytes);
   // The request left the shard's path: a command on its keys sent to the shard now would overtake
   // it.
   void leaves_path(Request& request);
@@ -61,9 +63,11 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   Router& router() { return router_; }
   uint64_t id() const { return id_; }
   io::Stream* stream() const { return stream_; }
-  size_t held() const { return held_bytes_; }
   Nanos since() const { return since_; }
   Nanos last_active() const { return last_active_; }
+  // Bytes kept for it: commands not read or not answered yet, replies not sent yet.
+  size_t held() const;
+  size_t counted = 0;  // the router's record of held()
 
   void set_authenticated(bool authenticated);
   bool authenticated() const { return authenticated_; }
@@ -74,17 +78,20 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
 
   size_t on_data(std::string_view data, Nanos now) override;
   void on_closed(const std::string& cause) override;
+  bool on_end() override;
   void on_writable() override;
   void on_turn_end() override;
 
  private:
   static constexpr size_t kMaxPending = 100'000;
+  static constexpr size_t kMaxAsked = 8 * 1024 * 1024;
 
   void finish(Request& request);
   void drain();
   bool must_wait() const;
   void stall();
   void forget_pending();
+  bool over_limit() const;
   void check_output();
 
   Router& router_;
@@ -94,8 +101,11 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   Nanos last_active_ = 0;
   proto::CommandParser parser_;
   mutable Ring<Request*> pending_;
-  size_t off_path_ = 0;    // pending requests that were sent on another path than kShard
-  size_t held_bytes_ = 0;  // replies that wait for earlier ones
+  size_t off_path_ = 0;      // pending requests that were sent on another path than kShard
+  size_t held_bytes_ = 0;    // replies that wait for earlier ones or for other parts
+  size_t wire_bytes_ = 0;    // of the command at hand
+  size_t asked_bytes_ = 0;   // of the commands pending
+  size_t unread_bytes_ = 0;  // of input kept by the stream
   std::unique_ptr<Session> session_;
   bool authenticated_ = true;
   bool stalled_ = false;  // the next command waits

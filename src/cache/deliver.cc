@@ -12,7 +12,12 @@ void deliver(Request& request, std::string_view piece, bool last) {
   if (request.client != nullptr) [[likely]]
     return request.client->on_answer(request, piece, last);
   if (!request.done) return;
-  request.reply.append(piece);
+  // Parts are held on behalf of a client, and for nobody once it is gone.
+  Client* joined = request.parent != nullptr ? request.parent->client : nullptr;
+  if (joined != nullptr) joined->hold_part(*request.parent, piece.size());
+  if ((request.parent == nullptr || joined != nullptr) &&
+      request.reply.size() <= request.reply_limit)
+    request.reply.append(piece);
   if (last) std::exchange(request.done, nullptr)(request);
 }
 

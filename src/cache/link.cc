@@ -13,6 +13,8 @@ namespace {
 
 constexpr Nanos kFirstPause = 50 * kMillisecond;
 constexpr Nanos kLongestPause = kSecond;
+constexpr Nanos kArriving = 250 * kMillisecond;
+constexpr size_t kLargePiece = 16 << 10;
 constexpr size_t kMaxPush = 16 << 20;
 
 std::string command(std::initializer_list<std::string_view> args) {
@@ -41,6 +43,7 @@ void Link::open() {
   stream_ = *stream;
   scanner_.reset();
   push_.clear();
+  last_piece_ = 0;
   if (state_ == State::kIdle) state_ = State::kConnecting;
   timer_ = loop_.after(options_.connect_timeout, [this] { reset("no connection in time"); });
 }
@@ -118,12 +121,15 @@ void Link::send_unanswered(std::string_view wire) {
 }
 
 void Link::tick(Nanos now) {
-  if (overdue_ > 0 && now - last_answer_ > options_.silence) {
+  if (overdue_ > 0 && now - last_piece_ > options_.silence &&
+      now - last_answer_ > options_.silence) {
     // Whatever holds it up, a new connection may not be held up; the fence ends this one at the
     // server.
     return reset("did not answer for too long");
   }
-  while (overdue_ < in_flight_.size() && in_flight_[overdue_]->deadline <= now) {
+  // While large answers arrive, however long that takes, those behind them are not late.
+  const bool arriving = now - last_piece_ < kArriving;
+  while (!arriving && overdue_ < in_flight_.size() && in_flight_[overdue_]->deadline <= now) {
     if (overdue_ == 0) last_answer_ = now;
     // Counted before the call: the owner may cause the link to be reset.
     Request* request = in_flight_[overdue_++];
@@ -175,6 +181,7 @@ void Link::answer(std::string_view piece, bool last, Nanos now) {
     return;
   }
   if (!last) {
+    if (piece.size() >= kLargePiece) last_piece_ = now;
     owner_.on_answer(*request, piece, false, now);
     return;
   }

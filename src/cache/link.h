@@ -94,6 +94,7 @@ class Link final : public io::StreamSink {
   Ring<Request*> early_;     // sent before the link was up, with their wire
   size_t overdue_ = 0;       // of in_flight_, from the front: reported as timed out
   Nanos last_answer_ = 0;    // kept only while answers are overdue
+  Nanos last_piece_ = 0;     // of a large answer
   std::string early_bytes_;  // of unanswered commands sent before the link was up
   std::string push_;         // a push cut by the end of a read
   std::string cause_;

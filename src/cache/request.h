@@ -38,6 +38,9 @@ struct Request {
   Nanos deadline = 0;
   Nanos started = 0;  // when its bytes had been read; 0: not measured
   uint64_t token = 0;
+  size_t wire_bytes = 0;          // of the client's command
+  size_t part_bytes = 0;          // of the replies of the parts of this one
+  size_t reply_limit = SIZE_MAX;  // what comes beyond is left out of `reply`
   uint32_t references = 0;
   uint32_t skip = 0;  // answers that come before the one that counts (a block of MULTI … EXEC)
   uint16_t node = 0;
@@ -70,6 +73,8 @@ struct Request {
     guarded = nullptr;
     hash = token = 0;
     deadline = started = 0;
+    wire_bytes = part_bytes = 0;
+    reply_limit = SIZE_MAX;
     skip = 0;
     node = 0;
     path = Path::kNone;

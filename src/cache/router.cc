@@ -3,6 +3,7 @@
 // write.
 #include "cache/router.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "balance/hash.h"
@@ -60,6 +61,7 @@ Router::Router(io::Loop& loop, const model::TierConfig& config, RequestPool& poo
       slots_(slot_map(config)),
       random_(system_seed()),
       started_(now_ns()) {
+  recount_at_ = config.output_memory;
   limits_.max_bulk = static_cast<int64_t>(config.max_bulk);
   limits_.max_total = config.query_limit;
   unauthenticated_limits_ = limits_;
@@ -108,6 +110,30 @@ void Router::on_client_gone(Client& client, const std::string& /*cause*/) {
   clients_.erase(it);
   layer_.on_client_gone(gone->id());
   loop_.dispose(std::move(gone));
+}
+
+// Counts anew what is kept for clients, and closes the fattest until it is no more than allowed.
+void Router::shed() {
+  std::vector<Client*> fattest;
+  held_ = 0;
+  for (const auto& [id, client] : clients_) {
+    client->counted = client->held();
+    held_ += client->counted;
+    fattest.push_back(client.get());
+  }
+  const auto thinner = [](const Client* a, const Client* b) { return a->counted < b->counted; };
+  std::make_heap(fattest.begin(), fattest.end(), thinner);
+  while (held_ > config_.output_memory && !fattest.empty()) {
+    std::pop_heap(fattest.begin(), fattest.end(), thinner);
+    Client* client = fattest.back();
+    fattest.pop_back();
+    held_ -= client->counted;
+    log_warning("client {} is closed: output_memory is used up, {} bytes by it", client->id(),
+                client->counted);
+    client->close("output memory is used up");
+  }
+  // A recount looks at every client, so the next has to be worth it.
+  recount_at_ = std::max(config_.output_memory, held_ + config_.output_memory / 64);
 }
 
 void Router::drain() {

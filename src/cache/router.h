@@ -55,6 +55,15 @@ class Router {
                Nanos now);
 
   void on_client_gone(Client& client, const std::string& cause);
+  // Takes note of what is kept for the client, to within a small step.
+  void count_held(Client& client) {
+    const size_t held = client.held();
+    if (held <= client.counted + kHeldStep) [[likely]]
+      return;
+    held_ += held - client.counted;
+    client.counted = held;
+    if (held_ > recount_at_) loop_.defer(&shedding_);
+  }
   void update_plain(Client& client);
   const proto::CommandLimits& command_limits(const Client& client) const;
   bool needs_password() const { return !config_.password.empty(); }
@@ -89,6 +98,14 @@ class Router {
   static std::span<const Named> handlers();
 
   // router.cc: the data path.
+  static constexpr size_t kHeldStep = 64 * 1024;
+  // At the end of a turn nobody is at work on a client.
+  struct Shedding final : io::Loop::Deferred {
+    explicit Shedding(Router& owner) : router(owner) {}
+    void on_turn_end() override { router.shed(); }
+    Router& router;
+  };
+  void shed();
   bool dispatch(Call& call);
   bool by_keys(Call& call, bool cacheable);
   bool guard_state(Call& call, bool& done);
@@ -210,6 +227,9 @@ class Router {
   std::string inline_wire_;
   std::string canonical_;
   Nanos started_;
+  Shedding shedding_{*this};
+  size_t held_ = 0;  // over all clients, an upper bound but for a step each
+  size_t recount_at_ = 0;
   telemetry::RouterMetrics metrics_;
 };
 

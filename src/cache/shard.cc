@@ -353,6 +353,7 @@ void Shard::ask_tracking(std::string_view wire, std::function<void(Request&)> do
   pool_.hold(request);
   request->done = std::move(done);
   request->proto = kTracking;
+  request->reply_limit = options_.coherence.max_reply;
   const Nanos now = now_ns();
   if (!gated || enter(now)) {
     send_now(wire, *request, now);

@@ -34,6 +34,19 @@ void raise_descriptor_limit(size_t clients) {
                 limit.rlim_cur);
 }
 
+io::TlsFiles::ClientCertificate asked_of(model::ClientCertificate certificate) {
+  using Asked = io::TlsFiles::ClientCertificate;
+  switch (certificate) {
+    case model::ClientCertificate::kNone:
+      return Asked::kNone;
+    case model::ClientCertificate::kOptional:
+      return Asked::kOptional;
+    case model::ClientCertificate::kRequired:
+      return Asked::kRequired;
+  }
+  return Asked::kRequired;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Tier>> Tier::create(model::TierConfig config, model::Role role,
@@ -62,9 +75,8 @@ Result<> Tier::build() {
   if (!listen) return Unexpected(listen.error());
   listen_address_ = *listen;
   if (config_.tls) {
-    auto tls = io::TlsContext::server(
-        {config_.tls->cert_file, config_.tls->key_file,
-         config_.tls->client_auth == model::ClientCertificate::kNone ? "" : config_.tls->ca_file});
+    auto tls = io::TlsContext::server({config_.tls->cert_file, config_.tls->key_file,
+                                       config_.tls->ca_file, asked_of(config_.tls->client_auth)});
     if (!tls) return Unexpected(tls.error());
     tls_ = *tls;
   }

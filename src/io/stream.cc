@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace ballast::io {
 namespace {
@@ -32,7 +33,13 @@ Result<Stream*> Stream::create(Loop& loop, Fd fd, bool connecting, StreamSink* s
   std::unique_ptr<Stream> stream(new Stream(loop, std::move(fd), connecting, sink, std::move(tls)));
   const auto added = loop.add(stream->fd_.get(), stream.get());
   if (!added) return Unexpected(added.error());
-  return stream.release();
+  Stream* made = stream.release();
+  if (made->tls_) {
+    made->handshake_ = loop.after(kHandshakeTime, [made] {
+      if (!made->tls_->established()) made->broken("TLS: no handshake in time");
+    });
+  }
+  return made;
 }
 
 Stream::Stream(Loop& loop, Fd fd, bool connecting, StreamSink* sink,
@@ -82,7 +89,10 @@ void Stream::read_some(bool until_end) {
     }
     const ssize_t got = recv(fd_.get(), target, Loop::kScratchSize, 0);
     if (direct) in_.resize(kept + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-    if (got == 0) return broken("closed by the peer");
+    if (got == 0) {
+      if (!sink_->on_end()) broken("closed by the peer");
+      return;
+    }
     if (got < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return;
@@ -139,43 +149,96 @@ void Stream::resume_reading() {
   loop_.again(this, EPOLLIN | EPOLLRDHUP);
 }
 
-bool Stream::send_buffer(std::string& buffer, size_t& sent) {
+// False: closed. `sent` is left short of the size if the socket is full.
+bool Stream::send_buffer(const std::string& buffer, size_t& sent) {
   while (sent < buffer.size()) {
     const ssize_t put = send(fd_.get(), buffer.data() + sent, buffer.size() - sent, MSG_NOSIGNAL);
     if (put < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN) break;
+      if (errno == EAGAIN) return true;
       broken(errno_text(errno));
       return false;
     }
     sent += static_cast<size_t>(put);
   }
-  if (sent == buffer.size()) {
-    release_if_large(buffer);
-    sent = 0;
-  } else if (sent > kHighMark) {
-    buffer.erase(0, sent);
-    sent = 0;
-  }
   return true;
+}
+
+void Stream::head_done() {
+  sent_ = 0;
+  if (backlog_.empty()) return release_if_large(out_);
+  backlog_bytes_ -= backlog_.front().size();
+  backlog_.erase(backlog_.begin());
+  if (backlog_.empty()) std::vector<std::string>().swap(backlog_);
+}
+
+// What was collected becomes a chunk of the backlog: a growing string would be copied ever again,
+// and freed only when all of it is sent.
+void Stream::shelve() {
+  if (out_.empty()) return;
+  backlog_bytes_ += out_.size();
+  backlog_.push_back(std::exchange(out_, {}));
+}
+
+void Stream::write(std::string&& bytes) {
+  if (bytes.size() < kLowMark) return write(std::string_view(bytes));
+  shelve();
+  backlog_bytes_ += bytes.size();
+  backlog_.push_back(std::move(bytes));
+  flush_later();
+}
+
+bool Stream::send_plain() {
+  for (;;) {
+    const std::string& data = head();
+    if (!send_buffer(data, sent_)) return false;
+    if (sent_ < data.size()) return true;
+    const bool last = backlog_.empty();
+    head_done();
+    if (last) return true;
+  }
+}
+
+bool Stream::send_encrypted() {
+  for (;;) {
+    tls_->take_output(encrypted_);
+    if (!send_buffer(encrypted_, encrypted_sent_)) return false;
+    if (encrypted_sent_ < encrypted_.size()) return true;
+    release_if_large(encrypted_);
+    encrypted_sent_ = 0;
+    if (!tls_->established()) return true;
+    while (!backlog_.empty() && sent_ == head().size()) head_done();
+    // No more is encrypted ahead than the socket may take at once.
+    const std::string_view piece = std::string_view(head()).substr(sent_, kLowMark);
+    if (piece.empty()) return true;
+    if (!tls_->send(piece)) {
+      broken("TLS: broken");
+      return false;
+    }
+    sent_ += piece.size();
+    if (sent_ == head().size()) head_done();
+  }
 }
 
 void Stream::flush() {
   if (!connected_ || closed_) return;
-  if (tls_) {
-    if (!out_.empty() && tls_->send(out_)) release_if_large(out_);
-    tls_->take_output(encrypted_);
-    if (!send_buffer(encrypted_, encrypted_sent_)) return;
-  } else if (!send_buffer(out_, sent_)) {
-    return;
-  }
+  if (!(tls_ ? send_encrypted() : send_plain())) return;
+  if (out_.size() > kHighMark) shelve();
   const size_t left = buffered();
-  if (left == 0 && closing_) return broken("closed after the last reply");
+  if (left == 0 && closing_) return finish_closing();
   if (left > kHighMark) above_low_ = true;
   if (above_low_ && left < kLowMark) {
     above_low_ = false;
     sink_->on_writable();
   }
+}
+
+void Stream::finish_closing() {
+  if (tls_) {
+    tls_->shut_down();
+    if (!send_encrypted()) return;
+  }
+  broken("closed after the last reply");
 }
 
 void Stream::on_turn_end() { flush(); }
@@ -190,6 +253,7 @@ void Stream::broken(const std::string& cause) {
 void Stream::close() {
   if (closed_) return;
   closed_ = true;
+  loop_.cancel(handshake_);
   loop_.remove(fd_.get());
   fd_.reset();
   loop_.dispose(std::unique_ptr<Loop::Disposable>(this));
@@ -198,7 +262,6 @@ void Stream::close() {
 void Stream::close_after_flush() {
   if (closed_) return;
   closing_ = true;
-  if (tls_) tls_->shut_down();
   flush_later();
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A buffered TCP connection on a loop, with TLS if wanted. Input is handed to the sink from the
 // loop's shared scratch and kept only where the sink left some; output is collected and sent once
-// per turn.
+// per turn, and what the peer is slow to take is kept in chunks that go as they are sent.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "io/fd.h"
@@ -27,6 +28,9 @@ class StreamSink {
   // name the cause.
   virtual void on_closed(const std::string& cause) = 0;
   virtual void on_connected() {}
+  // The peer sends no more. True: the sink calls close_after_flush() when it has answered; else the
+  // stream closes now.
+  virtual bool on_end() { return false; }
   // Buffered output fell below the low mark after having been above it.
   virtual void on_writable() {}
 };
@@ -46,7 +50,10 @@ class Stream final : public Loop::Handler, public Loop::Deferred {
     out_.append(bytes);
     flush_later();
   }
-  size_t buffered() const { return out_.size() - sent_ + encrypted_.size() - encrypted_sent_; }
+  void write(std::string&& bytes);  // large ones are not copied
+  size_t buffered() const {
+    return backlog_bytes_ + out_.size() - sent_ + encrypted_.size() - encrypted_sent_;
+  }
   size_t input_held() const { return in_.size(); }
 
   void pause_reading() { reading_ = false; }
@@ -63,6 +70,8 @@ class Stream final : public Loop::Handler, public Loop::Deferred {
 
   static constexpr size_t kLowMark = 256 * 1024;
   static constexpr size_t kHighMark = 1024 * 1024;
+  // A TLS client that has not finished its handshake by then is closed.
+  static constexpr Nanos kHandshakeTime = 10 * kSecond;
 
  private:
   Stream(Loop& loop, Fd fd, bool connecting, StreamSink* sink, std::shared_ptr<TlsContext> tls);
@@ -72,16 +81,24 @@ class Stream final : public Loop::Handler, public Loop::Deferred {
   bool deliver_tls(std::string_view encrypted);
   void keep(std::string_view rest);
   void flush();
-  bool send_buffer(std::string& buffer, size_t& sent);
+  bool send_buffer(const std::string& buffer, size_t& sent);
+  bool send_plain();
+  bool send_encrypted();
+  std::string& head() { return backlog_.empty() ? out_ : backlog_.front(); }
+  void head_done();
+  void shelve();
+  void finish_closing();
   void broken(const std::string& cause);
 
   Loop& loop_;
   Fd fd_;
   StreamSink* sink_;
   std::unique_ptr<TlsSession> tls_;
-  std::string in_;  // received, not yet consumed
+  std::string in_;                    // received, not yet consumed
+  std::vector<std::string> backlog_;  // goes out before out_
+  size_t backlog_bytes_ = 0;
   std::string out_;
-  size_t sent_ = 0;  // of out_
+  size_t sent_ = 0;  // of head()
   std::string encrypted_;
   size_t encrypted_sent_ = 0;
   bool connected_;
@@ -90,6 +107,7 @@ class Stream final : public Loop::Handler, public Loop::Deferred {
   bool closing_ = false;    // close when flushed
   bool closed_ = false;
   bool above_low_ = false;
+  Loop::Timer handshake_{};
 };
 
 }  // namespace ballast::io

@@ -29,16 +29,33 @@ Result<std::shared_ptr<TlsContext>> TlsContext::server(const TlsFiles& files) {
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                             SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION);
   if (SSL_CTX_use_certificate_chain_file(raw, files.cert.c_str()) != 1)
     return fail_tls("TLS certificate " + files.cert);
   if (SSL_CTX_use_PrivateKey_file(raw, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
     return fail_tls("TLS key " + files.key);
-  if (!files.ca.empty()) {
-    if (SSL_CTX_load_verify_locations(raw, files.ca.c_str(), nullptr) != 1)
-      return fail_tls("TLS CA " + files.ca);
-    SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  }
+  // A session taken up again carries its client's certificate only within one context.
+  static constexpr unsigned char kSessions[] = "ballast";
+  SSL_CTX_set_session_id_context(raw, kSessions, sizeof kSessions - 1);
+  if (files.client == TlsFiles::ClientCertificate::kNone) return context;
+  const auto verified = context->verify_clients(files);
+  if (!verified) return Unexpected(verified.error());
   return context;
+}
+
+Result<> TlsContext::verify_clients(const TlsFiles& files) {
+  if (files.ca.empty()) {
+    if (SSL_CTX_set_default_verify_paths(context_) != 1) return fail_tls("TLS system roots");
+  } else {
+    if (SSL_CTX_load_verify_locations(context_, files.ca.c_str(), nullptr) != 1)
+      return fail_tls("TLS CA " + files.ca);
+    // Tells clients which of their certificates is wanted.
+    SSL_CTX_set_client_CA_list(context_, SSL_load_client_CA_file(files.ca.c_str()));
+  }
+  const bool required = files.client == TlsFiles::ClientCertificate::kRequired;
+  SSL_CTX_set_verify(context_, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+                     nullptr);
+  return {};
 }
 
 TlsContext::~TlsContext() { SSL_CTX_free(context_); }

@@ -15,9 +15,13 @@ struct bio_st;
 namespace ballast::io {
 
 struct TlsFiles {
+  enum class ClientCertificate { kNone, kOptional, kRequired };
+
   std::string cert;  // PEM chain
   std::string key;   // PEM
-  std::string ca;    // PEM; non-empty: clients must show a certificate signed by it
+  std::string ca;    // PEM, who signs client certificates; empty: the system's roots
+  // A certificate that is shown must be right, also where none is needed.
+  ClientCertificate client = ClientCertificate::kNone;
 };
 
 class TlsContext {
@@ -30,6 +34,7 @@ class TlsContext {
  private:
   friend class TlsSession;
   explicit TlsContext(ssl_ctx_st* context) : context_(context) {}
+  Result<> verify_clients(const TlsFiles& files);
   ssl_ctx_st* context_;
 };
 
