@@ -18,6 +18,8 @@ class _Flow:
         self.relay = relay
         self.reader = reader
         self.writer = writer
+        self.back = None  # the other direction
+        self.tracking = False
         self.queue = asyncio.Queue()
         self.queued = 0
 
@@ -25,6 +27,8 @@ class _Flow:
         with contextlib.suppress(ConnectionError):
             while data := await self.reader.read(1 << 16):
                 self.queued += len(data)
+                if b"TRACKING" in data:
+                    self.back.tracking = True
                 await self.queue.put((asyncio.get_running_loop().time(), data))
                 while self.queued > self.relay.buffer_bytes:
                     await asyncio.sleep(0.001)
@@ -35,7 +39,7 @@ class _Flow:
         with contextlib.suppress(ConnectionError):
             while True:
                 arrived, data = await self.queue.get()
-                while (wait := arrived + self.relay.delay_s - loop.time()) > 0:
+                while (wait := arrived + self._delay_s() - loop.time()) > 0:
                     await asyncio.sleep(wait)
                 await self.relay.open_gate.wait()
                 self.queued -= len(data)
@@ -44,6 +48,9 @@ class _Flow:
                         self.writer.write_eof()
                     return
                 await self._send(data)
+
+    def _delay_s(self):
+        return max(self.relay.delay_s, self.relay.push_delay_s if self.tracking else 0.0)
 
     async def _send(self, data):
         step = self.relay.chunk or len(data)
@@ -58,12 +65,14 @@ class Relay:
     """Listens on a free loopback port and forwards to 127.0.0.1:target_port.
 
     `chunk` > 0 forwards that many bytes at a time; `buffer_bytes` bounds what is held a direction.
+    `push_delay_s` delays what comes back on connections that asked for CLIENT TRACKING.
     """
 
     def __init__(self, target_port, buffer_bytes=1 << 22):
         self.target_port = target_port
         self.buffer_bytes = buffer_bytes
         self.delay_s = 0.0
+        self.push_delay_s = 0.0
         self.chunk = 0
         self.accepted = 0
         self._refusing = False
@@ -167,6 +176,7 @@ class Relay:
         for one in (writer, far_writer):
             one.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         flows = (_Flow(self, reader, far_writer), _Flow(self, far_reader, writer))
+        flows[0].back, flows[1].back = flows[1], flows[0]
         jobs = [asyncio.ensure_future(job) for flow in flows for job in (flow.read(), flow.write())]
         try:
             # A side that is gone ends its flow; an abort ends both.
