@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Switches that break one rule of the coherence protocol each, to prove that the tests notice. All
-// are off in a product build and cost nothing there; BALLAST_SABOTAGE=<rule> at configure time
-// turns one on for a whole program, BALLAST_SABOTAGE_SWITCHES makes them variables of a test.
+// are off in a product build and cost nothing there; the programs ballast-without-<rule> of
+// tests/faults have one turned on, BALLAST_SABOTAGE_SWITCHES makes them variables of a test.
 #pragma once
 
 namespace ballast::cache {
