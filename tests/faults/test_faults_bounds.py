@@ -9,6 +9,7 @@ import time
 import pytest
 from harness import encode
 from stage import PeakMemory, cpu_seconds, resident_bytes, skip_without_tier
+from wire import Wire
 
 MIB = 1 << 20
 
@@ -80,12 +81,12 @@ def test_clients_that_do_not_read_cost_bounded_memory(new_stage):
     skip_without_tier("redis-server closes such clients, but only above 512 MB")
     stage = new_stage(relayed=False, options=["--client-output-limit", "64MiB",
                                               "--output-memory", "256MiB"])
-    good = stage.wire()
+    good, direct = stage.wire(), Wire(stage.shards[0].port, timeout_s=30)
     loader = stage.wire(timeout_s=60)
     loader.ask("SET", "large", b"x" * (32 * MIB))
     good.ask("SET", "small", "value")
     slow = [stage.wire(timeout_s=30) for _ in range(4)]
-    worst = 0.0
+    worst = worst_direct = 0.0
     with PeakMemory(stage.pid) as memory:
         for wire in slow:
             # More at once keep redis-server itself busy for seconds, with the good client waiting.
@@ -94,10 +95,14 @@ def test_clients_that_do_not_read_cost_bounded_memory(new_stage):
         while time.monotonic() < until:
             before = time.monotonic()
             assert good.ask("GET", "small") == b"value"
-            worst = max(worst, time.monotonic() - before)
+            middle = time.monotonic()
+            direct.ask("PING")
+            worst = max(worst, middle - before)
+            worst_direct = max(worst_direct, time.monotonic() - middle)
             time.sleep(0.02)
     assert memory.growth < (4 * 64 + 4 * 32 + 64) * MIB, f"{memory.growth / MIB:.0f} MiB"
-    assert worst < 2.0
+    # A busy machine delays the shard's own answers likewise.
+    assert worst < 2.0 + 5 * worst_direct
 
 
 def test_clients_that_do_not_read_share_the_output_memory(new_stage):
