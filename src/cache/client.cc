@@ -65,7 +65,7 @@ size_t Client::on_data(std::string_view data, Nanos now) {
 }
 
 bool Client::on_end() {
-  if (blocked_ || (pending_.empty() && stream_->buffered() == 0)) return false;
+  if (pending_.empty() ? stream_->buffered() == 0 : pending_.front()->blocking) return false;
   close_after_replies();
   return true;
 }
