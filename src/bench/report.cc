@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "telemetry/build_info.h"
@@ -138,10 +140,10 @@ std::string report_text(const Settings& settings, const Results& results) {
                        results.load_seconds);
   }
   if (results.seconds > 0) {
-    out += fmt::format(
-        "throughput  {} requests/s ({} in {:.1f} s)\n",
-        grouped(static_cast<uint64_t>(static_cast<double>(results.good()) / results.seconds + 0.5)),
-        grouped(results.good()), results.seconds);
+    out += fmt::format("throughput  {} requests/s ({} in {:.1f} s)\n",
+                       grouped(static_cast<uint64_t>(
+                           std::llround(static_cast<double>(results.good()) / results.seconds))),
+                       grouped(results.good()), results.seconds);
   }
   if (results.unsent > 0) {
     out += fmt::format("not sent    {} requests that were due: the target did not keep up\n",

@@ -16,14 +16,14 @@ constexpr std::string_view kNoCrlf = "bulk string without CRLF";
 
 class RedisTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { server_ = test::RedisServer::start(); }
-  static void TearDownTestSuite() { server_.reset(); }
-  void SetUp() override { ASSERT_TRUE(server_) << "redis-server is needed"; }
+  static void SetUpTestSuite() { server = test::RedisServer::start(); }
+  static void TearDownTestSuite() { server.reset(); }
+  void SetUp() override { ASSERT_TRUE(server) << "redis-server is needed"; }
 
-  static std::unique_ptr<test::RedisServer> server_;
+  static std::unique_ptr<test::RedisServer> server;
 };
 
-std::unique_ptr<test::RedisServer> RedisTest::server_;
+std::unique_ptr<test::RedisServer> RedisTest::server;
 
 // How many commands were found and, behind them, the error line if there is one.
 struct Outcome {
@@ -124,12 +124,12 @@ TEST_F(RedisTest, ErrorTexts) {
                              "ECHO 'a\r\n",
                              "ECHO a\nECHO b\r\n",
                              "*1\r\n$4\r\nPING\r\nPING\r\n"}) {
-    EXPECT_TRUE(compare(server_->port(), stream)) << stream;
-    EXPECT_TRUE(compare(server_->port(), "PING\r\n" + stream + "PING\r\n")) << stream;
+    EXPECT_TRUE(compare(server->port(), stream)) << stream;
+    EXPECT_TRUE(compare(server->port(), "PING\r\n" + stream + "PING\r\n")) << stream;
   }
-  EXPECT_TRUE(compare(server_->port(), "*" + long_line));
-  EXPECT_TRUE(compare(server_->port(), "*1\r\n$" + long_line));
-  EXPECT_TRUE(compare(server_->port(), long_line));
+  EXPECT_TRUE(compare(server->port(), "*" + long_line));
+  EXPECT_TRUE(compare(server->port(), "*1\r\n$" + long_line));
+  EXPECT_TRUE(compare(server->port(), long_line));
 }
 
 TEST_F(RedisTest, RandomStreams) {
@@ -157,7 +157,7 @@ TEST_F(RedisTest, RandomStreams) {
   for (int round = 0; round < 400 && !HasFailure(); ++round) {
     std::string stream;
     for (size_t i = 1 + random.below(8); i > 0; --i) stream += pieces[random.below(pieces.size())];
-    compared += compare(server_->port(), stream) ? 1 : 0;
+    compared += compare(server->port(), stream) ? 1 : 0;
   }
   EXPECT_GT(compared, 300);
 }
@@ -175,7 +175,7 @@ TEST_F(RedisTest, RandomQuoting) {
     }
     line += "\r\n";
     const Outcome ours = parse_stream(line);
-    test::RedisConnection connection(server_->port());
+    test::RedisConnection connection(server->port());
     connection.send_bytes(line);
     const std::string theirs = connection.read_reply();
     if (!ours.error.empty()) {
