@@ -208,12 +208,12 @@ TEST_F(RedisTest, Slots) {
 }
 
 TEST_F(RedisTest, Unauthenticated) {
-  const auto server = test::RedisServer::start();
-  ASSERT_TRUE(server);
-  test::RedisConnection admin(server->port());
+  const auto own = test::RedisServer::start();
+  ASSERT_TRUE(own);
+  test::RedisConnection admin(own->port());
   ASSERT_EQ(admin.command({"CONFIG", "SET", "requirepass", "secret"}), "+OK\r\n");
   for (std::string stream : {"*11\r\n", "*10\r\n", "*1\r\n$16385\r\n", "*1\r\n$16384\r\n"}) {
-    EXPECT_TRUE(compare(server->port(), stream, true)) << stream;
+    EXPECT_TRUE(compare(own->port(), stream, true)) << stream;
   }
 }
 
