@@ -92,7 +92,7 @@ TEST_F(StreamTest, CloseAfterFlushDeliversAllThenCloses) {
     server_.stream->write(std::string(2'000'000, 'y'));
     std::exchange(server_.stream, nullptr)->close_after_flush();
   };
-  client_.stream->write("go");
+  client_.stream->write(std::string_view("go"));
   client_.on_close = [this] { loop_->stop(); };
   loop_->run();
   EXPECT_EQ(client_.received.size(), 2'000'002U);
