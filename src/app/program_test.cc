@@ -2,6 +2,7 @@
 // The program as a user meets it: words, exit status, which stream.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -23,7 +24,8 @@ struct Outcome {
 };
 
 Outcome run(const std::string& arguments) {
-  const std::string err_path = testing::TempDir() + "/ballast-program-test-err";
+  const std::string err_path =
+      testing::TempDir() + "/ballast-program-test-err-" + std::to_string(getpid());
   Outcome result;
   FILE* pipe = popen((BALLAST_PROGRAM " " + arguments + " 2>" + err_path).c_str(), "r");
   char buffer[4096];
