@@ -13,7 +13,6 @@ namespace {
 
 constexpr Nanos kFirstPause = 50 * kMillisecond;
 constexpr Nanos kLongestPause = kSecond;
-constexpr Nanos kArriving = 250 * kMillisecond;
 constexpr size_t kLargePiece = 16 << 10;
 constexpr size_t kMaxPush = 16 << 20;
 
@@ -128,7 +127,7 @@ void Link::tick(Nanos now) {
     return reset("did not answer for too long");
   }
   // While large answers arrive, however long that takes, those behind them are not late.
-  const bool arriving = now - last_piece_ < kArriving;
+  const bool arriving = now - last_piece_ < options_.silence / 3;
   while (!arriving && overdue_ < in_flight_.size() && in_flight_[overdue_]->deadline <= now) {
     if (overdue_ == 0) last_answer_ = now;
     // Counted before the call: the owner may cause the link to be reset.
