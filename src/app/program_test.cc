@@ -42,7 +42,10 @@ TEST(Program, WrongUsageIsStatusTwoAndOneLineOnStderr) {
   for (const char* arguments :
        {"cahce up", "cache frob", "nonsense", "config check --sampel 3", "config check --sample x",
         "config check", "config show -c /nowhere/tier.toml", "version --frob", "version stray",
-        "help nonsense", "config check --rack :1 --role king", "cache status --admin off"}) {
+        "help nonsense", "config check --rack :1 --role king", "cache status --admin off",
+        "sim cache", "sim cache --figure frob", "sim cache --figure theory --server-rate 0",
+        "sim cache --figure theory --server-rate -5", "sim cache --figure theory --zipf nan",
+        "sim cache --figure theory --racks 4096", "sim cache --figure theory --seconds 0"}) {
     const Outcome result = run(arguments);
     EXPECT_EQ(result.status, 2) << arguments << result.err;
     EXPECT_EQ(result.out, "") << arguments;
@@ -80,6 +83,24 @@ TEST(Program, ConfigCheckSaysWhatIsGood) {
   const Outcome result = run("config check --rack :1,:2 --rack :3 --spines 4");
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out, "good for role all: 2 racks, 3 shards, 4 spines\n");
+}
+
+TEST(Program, SimPrintsAFigureAndWritesItsPage) {
+  const std::string page = testing::TempDir() + "/ballast-program-test-sim.html";
+  const std::string figure =
+      "sim cache --figure failure --racks 2 --spines 2 --servers 2 --objects 1000 --runs 2 ";
+  const Outcome text = run(figure + "--plot " + page);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("seeds 1, 2"), std::string::npos) << text.out;
+  std::ifstream file(page);
+  const std::string html{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(html.find("<svg"), std::string::npos);
+  std::remove(page.c_str());
+  const Outcome json = run(figure + "--json");
+  EXPECT_TRUE(json.out.starts_with("{")) << json.out;
+  EXPECT_EQ(json.out, run(figure + "--json").out);
+  EXPECT_EQ(run(figure + "--plot /nowhere/x.html").status, 1);
+  EXPECT_NE(run("sim cache --figure frob").err.find("skew, cache-size, scale"), std::string::npos);
 }
 
 TEST(Program, StatusPrintsTablesAndJson) {

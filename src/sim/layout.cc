@@ -14,7 +14,7 @@
 namespace ballast::sim {
 namespace {
 
-constexpr size_t kLeastHead = size_t{1} << 18;
+constexpr size_t kLeastHead = size_t{1} << 16;
 
 balance::Mechanism mechanism_of(Scheme scheme) {
   switch (scheme) {

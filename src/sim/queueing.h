@@ -59,6 +59,9 @@ class QueueingModel {
   // A dead spine of layer 1 answers nothing.
   void set_dead(size_t spine, bool dead) { dead_[layout_->scenario.racks + spine] = dead; }
 
+  // With options.cross_spines: whether requests still take routes over dead spines.
+  void set_cross_dead(bool cross) { options_.cross_spines = cross; }
+
   // Requests waiting at all nodes, and at the fullest one, in mean service times.
   double backlog() const;
   double largest_backlog() const;

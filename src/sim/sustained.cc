@@ -12,6 +12,8 @@ namespace ballast::sim {
 namespace {
 
 constexpr double kLossAllowed = 0.01;
+constexpr double kPrecision = 30;
+constexpr int kMostHalvings = 10;
 
 // 97.5 % quantile of Student's t by degrees of freedom.
 double student(size_t freedom) {
@@ -43,13 +45,20 @@ Counts measure(const Layout& layout, const QueueingOptions& options, const Timin
 
 double sustained_rate(const Layout& layout, const QueueingOptions& options, const Timing& timing,
                       double low, double high) {
-  const double precision = (high - low) / 100;
-  while (high - low > precision) {
+  const auto good = [&](double rate) {
     QueueingOptions attempt = options;
-    attempt.rate = (low + high) / 2;
+    attempt.rate = rate;
     const Counts counts = measure(layout, attempt, timing);
-    const bool good = std::max(counts.loss(), counts.worst_loss) < kLossAllowed;
-    (good ? low : high) = attempt.rate;
+    return std::max(counts.loss(), counts.worst_loss) < kLossAllowed;
+  };
+  const double precision = (high - low) / kPrecision;
+  for (int halvings = 0; halvings < kMostHalvings && !good(low); ++halvings) {
+    high = low;
+    low /= 2;
+  }
+  while (high - low > precision) {
+    const double middle = (low + high) / 2;
+    (good(middle) ? low : high) = middle;
   }
   return low;
 }

@@ -26,8 +26,8 @@ struct Timing {
 Counts measure(const Layout& layout, const QueueingOptions& options, const Timing& timing);
 
 // The largest rate with under 1 % of the requests lost, in all and at each node and server, found
-// between `low` and `high` by bisection to one part in 100 of their distance; options.rate is not
-// read. `low` is given when even that loses more.
+// up to `high` by bisection to one part in 30 of its distance from `low`, which is halved first
+// while it loses more; options.rate is not read. Needs 0 < low < high.
 double sustained_rate(const Layout& layout, const QueueingOptions& options, const Timing& timing,
                       double low, double high);
 
