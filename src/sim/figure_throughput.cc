@@ -25,6 +25,13 @@ constexpr const char* kCapacityNote =
 constexpr const char* kReplicationNote =
     "CacheReplication: each spine holds the same hottest objects, the leaves the next ones of "
     "their rack; all schemes have the same nodes and room";
+constexpr const char* kInvalidNote =
+    "sustained lies far below the fluid bound: while a write is under way no copy is "
+    "good, and the object's reads flood its server; the fluid model leaves that out";
+constexpr const char* kWritesNote =
+    "writes are spread like the reads. With any skew the hottest object's server, which does all "
+    "its writes, binds every scheme soon: DistCache falls with 1/writes too, CacheReplication by "
+    "its copies' number faster";
 
 std::string percent(double share) { return fmt::format("{:.3g} %", share * 100); }
 
@@ -185,12 +192,8 @@ Figure writes_figure(const FigureOptions& options) {
       fmt::format("a write to an object with c copies costs its server 1 + {:g}·c requests (both "
                   "phases, reading again), and each copy's node {:g}",
                   options.scenario.cost.server_per_copy, options.scenario.cost.node_per_copy),
-      "writes are spread like the reads. With any skew the hottest object's server, which does all "
-      "its writes, binds every scheme soon: DistCache falls with 1/writes too, CacheReplication by "
-      "its copies' number faster",
-      "sustained lies far below the fluid bound: while a write is under way no copy is "
-      "good, and the object's reads flood its server; the fluid model leaves that out",
-      "DistCache at " + figure.x[3] + ": " + binding(scenario_at(3, 0)), kSustainedNote};
+      kWritesNote, kInvalidNote, "DistCache at " + figure.x[3] + ": " + binding(scenario_at(3, 0)),
+      kSustainedNote};
   return figure;
 }
 
