@@ -2,14 +2,13 @@
 // ballast bench: loads a Redis-protocol server, measures it and, if wanted, checks what it answers.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
 #include "app/command_line.h"
+#include "app/flag_values.h"
 #include "app/read_file.h"
 #include "app/subcommand.h"
-#include "app/units.h"
 #include "base/random.h"
 #include "bench/report.h"
 #include "bench/session.h"
@@ -52,63 +51,6 @@ struct Asked {
   std::vector<std::string> spreads;  // the flags that chose one
   std::string password_file;
 };
-
-// A share from 0 to 1: "0.02" or "2%".
-Result<double> parse_share(std::string_view text) {
-  const bool percent = text.ends_with('%');
-  std::string_view number = text.substr(0, text.size() - (percent ? 1 : 0));
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (percent) value /= 100;
-  if (error != std::errc() || end != number.data() + number.size() || !(value >= 0) || value > 1)
-    return fail(ErrorCode::kInvalid, fmt::format("\"{}\" is not a share: write 0.02 or 2%", text));
-  return value;
-}
-
-Result<double> parse_number(std::string_view text, double most) {
-  const auto value = parse_rate(text);
-  if (value && *value > most)
-    return fail(ErrorCode::kInvalid, fmt::format("\"{}\": at most {:g}", text, most));
-  return value;
-}
-
-auto share_into(double& target) {
-  return [&target](const std::string& text) -> Result<> {
-    const auto share = parse_share(text);
-    if (!share) return Unexpected(share.error());
-    target = *share;
-    return {};
-  };
-}
-
-auto number_into(double& target, double most) {
-  return [&target, most](const std::string& text) -> Result<> {
-    const auto number = parse_number(text, most);
-    if (!number) return Unexpected(number.error());
-    target = *number;
-    return {};
-  };
-}
-
-auto count_into(uint32_t& target, uint32_t most) {
-  return [&target, most](const std::string& text) -> Result<> {
-    const auto count = parse_count(text);
-    if (!count) return Unexpected(count.error());
-    if (*count < 1 || *count > most)
-      return fail(ErrorCode::kInvalid, fmt::format("\"{}\": from 1 to {}", text, most));
-    target = *count;
-    return {};
-  };
-}
-
-auto switch_into(bool& target) {
-  return [&target](const std::string& text) -> Result<> {
-    const auto on = parse_switch(text);
-    if (!on) return Unexpected(on.error());
-    target = *on;
-    return {};
-  };
-}
 
 Result<> set_targets(Settings& settings, const std::string& text) {
   settings.targets.clear();
@@ -227,14 +169,9 @@ std::vector<Flag> bench_flags(Asked& asked) {
   flags.push_back({"--verify", "", "check every read while running", "", kCheckGroup, false,
                    switch_into(asked.settings.verify)});
   flags.push_back({"--seed", "NUMBER", "of the draws of keys and writes", "random", kCheckGroup,
-                   false, [&asked](const std::string& text) -> Result<> {
-                     const char* end = text.data() + text.size();
-                     const auto [stop, error] =
-                         std::from_chars(text.data(), end, asked.settings.seed);
-                     if (error != std::errc() || stop != end)
-                       return fail(ErrorCode::kInvalid, "not a whole number: \"" + text + "\"");
+                   false, [&asked](const std::string& text) {
                      asked.seed_given = true;
-                     return {};
+                     return seed_into(asked.settings.seed)(text);
                    }});
   flags.push_back({"--json", "", "print JSON", "", kCheckGroup, false, switch_into(asked.json)});
   return flags;

@@ -121,6 +121,17 @@ Result<double> parse_rate(std::string_view text) {
 
 std::string format_rate(double rate) { return fmt::format("{}", rate); }
 
+Result<double> parse_share(std::string_view text) {
+  const bool percent = text.ends_with('%');
+  std::string_view number = text.substr(0, text.size() - (percent ? 1 : 0));
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (percent) value /= 100;
+  if (error != std::errc() || end != number.data() + number.size() || !(value >= 0) || value > 1)
+    return fail(ErrorCode::kInvalid, fmt::format("\"{}\" is not a share: write 0.02 or 2%", text));
+  return value;
+}
+
 Result<bool> parse_switch(std::string_view text) {
   for (const std::string_view word : {"true", "yes", "on", "1"}) {
     if (text == word) return true;

@@ -23,6 +23,7 @@ std::string format_duration_ms(uint32_t ms);
 Result<uint32_t> parse_count(std::string_view text);
 Result<double> parse_rate(std::string_view text);  // not negative, finite
 std::string format_rate(double rate);
+Result<double> parse_share(std::string_view text);  // from 0 to 1: "0.02" or "2%"
 
 Result<bool> parse_switch(std::string_view text);  // true, yes, on, 1 and their opposites
 

@@ -62,6 +62,14 @@ TEST(Units, RatesAndSwitches) {
   EXPECT_FALSE(parse_count(""));
 }
 
+TEST(Units, SharesArePartsOfOneOrPercent) {
+  EXPECT_DOUBLE_EQ(parse_share("0.02").value(), 0.02);
+  EXPECT_DOUBLE_EQ(parse_share("2%").value(), 0.02);
+  EXPECT_DOUBLE_EQ(parse_share("1").value(), 1);
+  for (const char* wrong : {"", "%", "1.01", "101%", "-1", "nan", "2 %", "x"})
+    EXPECT_FALSE(parse_share(wrong)) << wrong;
+}
+
 TEST(Units, NearestSuggestsOnlyWhatIsNear) {
   const std::vector<std::string> known{"sample", "listen", "lease", "tier"};
   EXPECT_EQ(nearest("sampel", known), "sample");

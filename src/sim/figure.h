@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of DistCache's evaluation, drawn from the fluid and the queueing model.
+// A figure as data, whatever it is of: lines over x, each cell with its confidence interval, filled
+// by independent runs spread over the cores. figure_report.h prints it.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +8,10 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "sim/queueing.h"
 #include "sim/sustained.h"
 
 namespace ballast::sim {
@@ -21,6 +23,9 @@ struct Series {
   bool plotted = true;
 };
 
+// A setting that the figure was made with, for its JSON; names end in their unit.
+using Setting = std::pair<std::string, std::variant<uint64_t, double, bool, std::string>>;
+
 struct Figure {
   std::string name = {};
   std::string title = {};
@@ -30,47 +35,33 @@ struct Figure {
   std::vector<Series> series = {};
   std::vector<std::string> notes = {};  // assumptions, and where a shape is not the paper's and why
   std::vector<uint64_t> seeds = {};     // one a run
+  std::vector<Setting> settings = {};
 };
 
-struct FigureOptions {
-  Scenario scenario = {};
-  QueueingOptions queueing = {};
-  Timing timing = {};
-  size_t runs = 3;  // independent: placement, requests and service of their own
+// Independent runs of each cell; run r has the seed `seed` + r.
+struct Runs {
+  size_t count = 3;
   uint64_t seed = 1;
   std::function<void(size_t done, size_t of)> progress = {};
 };
 
+// value() gives one number of one run, which counts from 0.
+using CellValue = std::function<double(size_t series, size_t x, size_t run)>;
+void fill_cells(Figure& figure, const Runs& runs, const CellValue& value);
+
+// All cells of one series' run at once: for what develops over time (x).
+using LineValues = std::function<std::vector<double>(size_t series, size_t run)>;
+void fill_lines(Figure& figure, const Runs& runs, const LineValues& values);
+
+// Coefficient of determination of the best straight line through (x, y).
+double linear_fit(std::span<const double> x, std::span<const double> y);
+
+// The figures of one family, which are made from Options.
+template <typename Options>
 struct FigureKind {
   const char* name;
   const char* help;
-  Figure (*make)(const FigureOptions& options);
+  Figure (*make)(const Options& options);
 };
-std::span<const FigureKind> figure_kinds();
-const FigureKind* find_figure(const std::string& name);  // null if there is none
-
-Figure skew_figure(const FigureOptions& options);
-Figure cache_size_figure(const FigureOptions& options);
-Figure scale_figure(const FigureOptions& options);
-Figure writes_figure(const FigureOptions& options);
-Figure theory_figure(const FigureOptions& options);
-Figure failure_figure(const FigureOptions& options);
-Figure stability_figure(const FigureOptions& options);
-Figure telemetry_figure(const FigureOptions& options);
-
-// What the figures are made of. `run` counts from 0; value() gives one number.
-using CellValue = std::function<double(size_t series, size_t x, size_t run)>;
-void fill_cells(Figure& figure, const FigureOptions& options, const CellValue& value);
-
-// All cells of one x-series pair's run at once: for what develops over time (x).
-using LineValues = std::function<std::vector<double>(size_t series, size_t run)>;
-void fill_lines(Figure& figure, const FigureOptions& options, const LineValues& values);
-
-Scenario scenario_of_run(const FigureOptions& options, size_t run);
-QueueingOptions queueing_of_run(const FigureOptions& options, size_t run);
-// The rate that the queueing model sustains, searched for about the fluid bound.
-double sustained_near(const Layout& layout, double bound, const FigureOptions& options, size_t run);
-// Coefficient of determination of the best straight line through (x, y).
-double linear_fit(std::span<const double> x, std::span<const double> y);
 
 }  // namespace ballast::sim

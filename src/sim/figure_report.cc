@@ -34,29 +34,6 @@ std::string seeds_text(const Figure& figure) {
   return out;
 }
 
-Json options_json(const FigureOptions& options) {
-  const Scenario& scenario = options.scenario;
-  const QueueingOptions& queueing = options.queueing;
-  return {{"racks", scenario.racks},
-          {"servers_per_rack", scenario.servers_per_rack},
-          {"spines", scenario.spines},
-          {"layers", scenario.layers},
-          {"objects", scenario.objects},
-          {"objects_per_node", scenario.objects_per_node},
-          {"zipf", scenario.alpha},
-          {"node_capacity", scenario.capacity_of_node()},
-          {"server_requests_per_second", queueing.requests_per_unit},
-          {"routers", queueing.routers},
-          {"telemetry_ns", queueing.telemetry},
-          {"queue", queueing.queue},
-          {"own_sent", queueing.choice.own_sent},
-          {"ageing", queueing.choice.ageing},
-          {"arrivals", queueing.paced ? "paced" : "poisson"},
-          {"service", queueing.exponential_service ? "exponential" : "fixed"},
-          {"measured_ns", options.timing.measured},
-          {"runs", options.runs}};
-}
-
 }  // namespace
 
 std::string cell_text(const Estimate& cell) {
@@ -81,13 +58,16 @@ std::string figure_text(const Figure& figure) {
   return out;
 }
 
-std::string figure_json(const Figure& figure, const FigureOptions& options) {
+std::string figure_json(const Figure& figure) {
+  Json settings;
+  for (const auto& [name, value] : figure.settings)
+    std::visit([&](const auto& each) { settings[name] = each; }, value);
   Json out{{"version", telemetry::build_info().version},
            {"figure", figure.name},
            {"title", figure.title},
            {"x_title", figure.x_title},
            {"y_title", figure.y_title},
-           {"settings", options_json(options)},
+           {"settings", std::move(settings)},
            {"seeds", figure.seeds},
            {"x", figure.x}};
   Json list = Json::array();

@@ -10,7 +10,7 @@ namespace ballast::sim {
 
 std::string figure_text(const Figure& figure);
 // A mean without bound is null.
-std::string figure_json(const Figure& figure, const FigureOptions& options);
+std::string figure_json(const Figure& figure);
 // Inline SVG and the table, readable without JavaScript and without the network.
 std::string figure_html(const Figure& figure);
 std::string figure_svg(const Figure& figure);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "sim/figure.h"
+#include "sim/cache_figures.h"
 #include "sim/fluid.h"
 
 namespace ballast::sim {
@@ -23,7 +23,7 @@ std::vector<std::string> seconds(size_t count) {
 }
 
 // Answered requests in each second, as a share of those sent.
-std::vector<double> failure_line(const FigureOptions& options, bool cross_spines, size_t run) {
+std::vector<double> failure_line(const CacheFigureOptions& options, bool cross_spines, size_t run) {
   Scenario scenario = scenario_of_run(options, run);
   const Layout whole = make_layout(scenario);
   for (size_t i = 0; i < std::max<size_t>(1, scenario.spines / 8); ++i) scenario.dead.push_back(i);
@@ -54,7 +54,7 @@ std::vector<double> failure_line(const FigureOptions& options, bool cross_spines
 
 }  // namespace
 
-Figure failure_figure(const FigureOptions& options) {
+Figure failure_figure(const CacheFigureOptions& options) {
   Figure figure{.name = "failure",
                 .title = fmt::format("An eighth of the spines fails, Zipf {:g}, read-only",
                                      options.scenario.alpha),
@@ -62,7 +62,7 @@ Figure failure_figure(const FigureOptions& options) {
                 .y_title = "answered, % of the requests sent",
                 .x = seconds(kFailureSeconds)};
   figure.series = {{"paper's network"}, {"Ballast"}};
-  fill_lines(figure, options,
+  fill_lines(figure, options.runs,
              [&](size_t s, size_t run) { return failure_line(options, s == 0, run); });
   const auto lowest = [&](size_t s) {
     double least = 100;
@@ -89,7 +89,7 @@ Figure failure_figure(const FigureOptions& options) {
   return figure;
 }
 
-Figure stability_figure(const FigureOptions& options) {
+Figure stability_figure(const CacheFigureOptions& options) {
   constexpr size_t kSeconds = 10;
   Figure figure{
       .name = "stability",
@@ -104,7 +104,7 @@ Figure stability_figure(const FigureOptions& options) {
     scenario.scheme = Scheme::kRandomSplit;
     return std::pair(two, fluid_bound(make_layout(scenario)).node_rate);
   };
-  fill_lines(figure, options, [&](size_t s, size_t run) {
+  fill_lines(figure, options.runs, [&](size_t s, size_t run) {
     const auto [two, random] = bounds(run);
     Scenario scenario = scenario_of_run(options, run);
     if (s == 1) scenario.scheme = Scheme::kRandomSplit;
@@ -132,7 +132,7 @@ Figure stability_figure(const FigureOptions& options) {
   return figure;
 }
 
-Figure telemetry_figure(const FigureOptions& options) {
+Figure telemetry_figure(const CacheFigureOptions& options) {
   constexpr Nanos kIntervals[] = {0, kMillisecond, 10 * kMillisecond, 100 * kMillisecond, kSecond};
   constexpr size_t kRouters[] = {1, 32, 1000};
   Figure figure{.name = "telemetry",
@@ -147,10 +147,10 @@ Figure telemetry_figure(const FigureOptions& options) {
                                            own_sent ? "own sent added" : "reports only")});
     }
   }
-  FigureOptions coarse = options;
+  CacheFigureOptions coarse = options;
   coarse.timing.measured = std::max<Nanos>(1, options.timing.measured / 2);
-  fill_cells(figure, coarse, [&](size_t s, size_t x, size_t run) {
-    FigureOptions cell = coarse;
+  fill_cells(figure, coarse.runs, [&](size_t s, size_t x, size_t run) {
+    CacheFigureOptions cell = coarse;
     cell.queueing.telemetry = kIntervals[x];
     cell.queueing.routers = kRouters[s % std::size(kRouters)];
     cell.queueing.choice.own_sent = s < std::size(kRouters);

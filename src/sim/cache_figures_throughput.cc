@@ -6,7 +6,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "sim/figure.h"
+#include "sim/cache_figures.h"
 #include "sim/fluid.h"
 
 namespace ballast::sim {
@@ -47,7 +47,7 @@ Scheme scheme_at(size_t series) {
   return series < std::size(kCompared) ? kCompared[series] : Scheme::kDistCache;
 }
 
-double throughput(const Scenario& scenario, bool sustained, const FigureOptions& options,
+double throughput(const Scenario& scenario, bool sustained, const CacheFigureOptions& options,
                   size_t run) {
   const Layout layout = make_layout(scenario);
   const double bound = fluid_bound(layout).rate;
@@ -70,7 +70,7 @@ std::string binding(const Scenario& scenario) {
 
 }  // namespace
 
-Figure skew_figure(const FigureOptions& options) {
+Figure skew_figure(const CacheFigureOptions& options) {
   constexpr double kAlphas[] = {0, 0.9, 0.95, 0.99};
   Figure figure{.name = "skew",
                 .title = "Throughput by skew, read-only",
@@ -87,7 +87,7 @@ Figure skew_figure(const FigureOptions& options) {
     scenario.scheme = scheme;
     return scenario;
   };
-  fill_cells(figure, options, [&](size_t s, size_t x, size_t run) {
+  fill_cells(figure, options.runs, [&](size_t s, size_t x, size_t run) {
     return throughput(scenario_at(x, kCompared[s / 2], run), s % 2 == 1, options, run);
   });
   figure.notes = {kSustainedNote, kCapacityNote, kReplicationNote};
@@ -106,7 +106,7 @@ Figure skew_figure(const FigureOptions& options) {
   return figure;
 }
 
-Figure cache_size_figure(const FigureOptions& options) {
+Figure cache_size_figure(const CacheFigureOptions& options) {
   constexpr double kParts[] = {0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1};
   Figure figure{.name = "cache-size",
                 .title = fmt::format("Throughput by cache size, Zipf {:g}, read-only",
@@ -120,7 +120,7 @@ Figure cache_size_figure(const FigureOptions& options) {
   for (size_t x = 0; x < std::size(kParts); ++x)
     figure.x.push_back(fmt::format("{}", held(x) * options.scenario.nodes()));
   add_compared(figure);
-  fill_cells(figure, options, [&](size_t s, size_t x, size_t run) {
+  fill_cells(figure, options.runs, [&](size_t s, size_t x, size_t run) {
     Scenario scenario = scenario_of_run(options, run);
     scenario.objects_per_node = held(x);
     scenario.scheme = scheme_at(s);
@@ -131,7 +131,7 @@ Figure cache_size_figure(const FigureOptions& options) {
   return figure;
 }
 
-Figure scale_figure(const FigureOptions& options) {
+Figure scale_figure(const CacheFigureOptions& options) {
   constexpr size_t kRacks[] = {8, 16, 32, 64, 128};
   Figure figure{
       .name = "scale",
@@ -143,7 +143,7 @@ Figure scale_figure(const FigureOptions& options) {
   for (const Scheme scheme : kCompared) figure.series.push_back(named(scheme_name(scheme)));
   figure.series.push_back(named("DistCache, more copies"));
   figure.series.push_back(named("DistCache, more copies, sustained"));
-  fill_cells(figure, options, [&](size_t s, size_t x, size_t run) {
+  fill_cells(figure, options.runs, [&](size_t s, size_t x, size_t run) {
     Scenario scenario = scenario_of_run(options, run);
     scenario.racks = scenario.spines = kRacks[x];
     scenario.scheme = scheme_at(s);
@@ -169,7 +169,7 @@ Figure scale_figure(const FigureOptions& options) {
   return figure;
 }
 
-Figure writes_figure(const FigureOptions& options) {
+Figure writes_figure(const CacheFigureOptions& options) {
   constexpr double kWrites[] = {0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1};
   Figure figure{
       .name = "writes",
@@ -183,7 +183,7 @@ Figure writes_figure(const FigureOptions& options) {
     scenario.writes = kWrites[x];
     return scenario;
   };
-  fill_cells(figure, options, [&](size_t s, size_t x, size_t run) {
+  fill_cells(figure, options.runs, [&](size_t s, size_t x, size_t run) {
     Scenario scenario = scenario_at(x, run);
     scenario.scheme = scheme_at(s);
     return throughput(scenario, s >= std::size(kCompared), options, run);
@@ -197,7 +197,7 @@ Figure writes_figure(const FigureOptions& options) {
   return figure;
 }
 
-Figure theory_figure(const FigureOptions& options) {
+Figure theory_figure(const CacheFigureOptions& options) {
   constexpr double kAlphas[] = {0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.1, 1.2};
   Figure figure{.name = "theory",
                 .title = "How much the nodes carry, and what binds them",
@@ -208,7 +208,7 @@ Figure theory_figure(const FigureOptions& options) {
       named("condition max p·R = T/2"), named("nodes, best split"), named("nodes, random split"),
       named("nodes, 3 layers"),         named("servers"),           named("objects in J", false),
       named("nodes in Γ(J)", false)};
-  fill_cells(figure, options, [&](size_t s, size_t x, size_t run) {
+  fill_cells(figure, options.runs, [&](size_t s, size_t x, size_t run) {
     Scenario scenario = scenario_of_run(options, run);
     scenario.alpha = kAlphas[x];
     if (s == 2) scenario.scheme = Scheme::kRandomSplit;
