@@ -65,15 +65,14 @@ void Loop::stop() { running_ = false; }
 int Loop::wait_ms() const {
   if (!again_.empty()) return 0;
   if (timers_.empty()) return -1;
-  const Nanos left = timers_.begin()->first.first - now_ns();
+  const Nanos left = timers_.begin()->first.first - turn_;
   return static_cast<int>(
       std::clamp<Nanos>((left + kMillisecond - 1) / kMillisecond, 0, 1'000'000));
 }
 
 void Loop::run_timers() {
-  if (timers_.empty()) return;
-  const Nanos now = now_ns();
-  while (!timers_.empty() && timers_.begin()->first.first <= now) {
+  turn_ = now_ns();
+  while (!timers_.empty() && timers_.begin()->first.first <= turn_) {
     const auto call = std::move(timers_.begin()->second);
     timers_.erase(timers_.begin());
     call();
@@ -109,6 +108,7 @@ void Loop::end_turn() {
 void Loop::run() {
   BALLAST_CHECK(!running_);
   running_ = true;
+  turn_ = now_ns();
   std::vector<epoll_event> events(512);
   std::vector<std::pair<Handler*, uint32_t>> repeated;
   while (running_) {

@@ -79,6 +79,7 @@ class Loop {
   Fd epoll_;
   Fd wake_;
   bool running_ = false;
+  Nanos turn_ = 0;  // when this turn's timers were looked at
   uint64_t next_timer_ = 0;
   std::map<Timer, std::function<void()>> timers_;
   std::vector<Deferred*> deferred_;
