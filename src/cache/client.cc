@@ -6,12 +6,7 @@
 #include "proto/resp_write.h"
 
 namespace ballast::cache {
-namespace {
-
-// With more commands pending their keys are not looked at one by one: all count as in conflict.
-constexpr size_t kLookBack = 64;
-
-}  // namespace
+namespace {}  // namespace
 
 Client::Client(Router& router, uint64_t id) : router_(router), id_(id), since_(now_ns()) {
   set_authenticated(!router.needs_password());
@@ -23,6 +18,12 @@ Client::~Client() = default;
 void Client::set_authenticated(bool authenticated) {
   authenticated_ = authenticated;
   parser_.set_limits(&router_.command_limits(*this));
+}
+
+template <typename Bytes>
+void Client::write(Bytes&& bytes) {
+  router_.metrics().sent_bytes += bytes.size();
+  stream_->write(std::forward<Bytes>(bytes));
 }
 
 Session& Client::session() {
@@ -45,6 +46,7 @@ size_t Client::on_data(std::string_view data, Nanos now) {
     const auto status = parser_.parse(rest);
     if (status == proto::CommandParser::Status::kNeedMore) break;
     if (status == proto::CommandParser::Status::kError) {
+      ++router_.metrics().protocol_errors;
       error("ERR " + std::string(parser_.error()));
       close_after_replies();
       return data.size();
@@ -59,6 +61,7 @@ size_t Client::on_data(std::string_view data, Nanos now) {
     used += wire.size();
   }
   wire_bytes_ = 0;
+  router_.metrics().received_bytes += used;
   unread_bytes_ = data.size() - used;
   router_.count_held(*this);
   return used;
@@ -92,7 +95,10 @@ void Client::stall() {
 }
 
 void Client::on_turn_end() {
-  if (!closed_ && over_limit()) return close("output limit: the client reads too slowly");
+  if (!closed_ && over_limit()) {
+    ++router_.metrics().clients_closed_slow;
+    return close("output limit: the client reads too slowly");
+  }
   if (closed_ || !stalled_ || must_wait()) return;
   stalled_ = false;
   stream_->resume_reading();
@@ -108,7 +114,7 @@ void Client::on_writable() { router_.loop().defer(this); }
 void Client::reply(std::string_view whole) {
   if (closed_) return;
   if (pending_.empty() && (session_ == nullptr || !session_->mute())) [[likely]] {
-    stream_->write(whole);
+    write(whole);
     return;
   }
   Request& request = expect(Path::kNone, 0);
@@ -116,6 +122,7 @@ void Client::reply(std::string_view whole) {
 }
 
 void Client::error(std::string_view text) {
+  ++router_.metrics().command_errors;
   std::string whole;
   proto::append_error(whole, text);
   reply(whole);
@@ -133,8 +140,22 @@ Request& Client::expect(Path path, uint64_t hash) {
   asked_bytes_ += wire_bytes_;
   request->muted = session_ != nullptr && session_->mute();
   if (request->off_path) ++off_path_;
-  pending_.push_back(request);
+  add_pending(request);
   return *request;
+}
+
+void Client::add_pending(Request* request) {
+  pending_.push_back(request);
+  if (pending_keys_ != nullptr) {
+    if (request->path != Path::kNone) pending_keys_->add(request->hash);
+    return;
+  }
+  if (pending_.size() <= kFew) return;
+  pending_keys_ = std::make_unique<PendingKeys>();
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    const Request& each = *pending_[i];
+    if (each.path != Path::kNone && !each.complete) pending_keys_->add(each.hash);
+  }
 }
 
 void Client::leaves_path(Request& request) {
@@ -145,8 +166,10 @@ void Client::leaves_path(Request& request) {
 
 void Client::on_answer(Request& request, std::string_view piece, bool last) {
   if (closed_) return;
+  if (last && pending_keys_ != nullptr && request.path != Path::kNone)
+    pending_keys_->remove(request.hash);
   if (pending_.front() == &request) {
-    if (!request.muted) stream_->write(piece);
+    if (!request.muted) write(piece);
     request.streamed = true;
     if (last) {
       finish(request);
@@ -176,7 +199,7 @@ void Client::drain() {
     Request& request = *pending_.front();
     held_bytes_ -= request.reply.size();
     if (!request.reply.empty()) {
-      stream_->write(std::move(request.reply));
+      write(std::move(request.reply));
       request.reply.clear();
       request.streamed = true;
     }
@@ -185,6 +208,7 @@ void Client::drain() {
     }
     finish(request);
   }
+  if (pending_.empty()) pending_keys_.reset();
   pending_.shrink_if_empty(64);
   if (closing_ && pending_.empty()) return stream_->close_after_flush();
   if (stalled_) router_.loop().defer(this);
@@ -194,7 +218,7 @@ void Client::push(std::string_view bytes) {
   if (closed_) return;
   // Between two replies, never within one.
   if (pending_.empty() || !pending_.front()->streamed) {
-    stream_->write(bytes);
+    write(bytes);
     check_output();
     return;
   }
@@ -209,7 +233,8 @@ void Client::push(std::string_view bytes) {
 
 bool Client::overtakes(uint64_t hash) const {
   if (off_path_ == 0) return false;
-  if (hash == 0 || pending_.size() > kLookBack) return true;
+  if (hash == 0) return true;
+  if (pending_keys_ != nullptr) return pending_keys_->may_contain(hash);
   for (size_t i = 0; i < pending_.size(); ++i) {
     const Request& request = *pending_[i];
     if (request.off_path && (request.hash == hash || request.hash == 0)) return true;
@@ -218,8 +243,7 @@ bool Client::overtakes(uint64_t hash) const {
 }
 
 bool Client::key_pending(uint64_t hash) const {
-  if (pending_.empty()) return false;
-  if (pending_.size() > kLookBack) return true;
+  if (pending_keys_ != nullptr) return pending_keys_->may_contain(hash);
   for (size_t i = 0; i < pending_.size(); ++i) {
     const Request& request = *pending_[i];
     if (!request.complete && (request.hash == hash || request.hash == 0)) return true;
@@ -238,6 +262,7 @@ void Client::check_output() {
 }
 
 void Client::forget_pending() {
+  pending_keys_.reset();
   while (!pending_.empty()) {
     Request* request = pending_.front();
     pending_.pop_front();

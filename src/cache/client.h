@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/ring.h"
+#include "cache/pending_keys.h"
 #include "cache/request.h"
 #include "io/stream.h"
 #include "proto/resp_command.h"
@@ -83,9 +84,13 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   void on_turn_end() override;
 
  private:
-  static constexpr size_t kMaxPending = 100'000;
+  static constexpr size_t kMaxPending = PendingKeys::kMost;
+  static constexpr size_t kFew = 8;  // pending commands that are looked at one by one
   static constexpr size_t kMaxAsked = 8 * 1024 * 1024;
 
+  template <typename Bytes>
+  void write(Bytes&& bytes);
+  void add_pending(Request* request);
   void finish(Request& request);
   void drain();
   bool must_wait() const;
@@ -101,6 +106,7 @@ class Client final : public io::StreamSink, public io::Loop::Deferred, public io
   Nanos last_active_ = 0;
   proto::CommandParser parser_;
   mutable Ring<Request*> pending_;
+  std::unique_ptr<PendingKeys> pending_keys_;  // of those not complete; while there are many
   size_t off_path_ = 0;      // pending requests that were sent on another path than kShard
   size_t held_bytes_ = 0;    // replies that wait for earlier ones or for other parts
   size_t wire_bytes_ = 0;    // of the command at hand

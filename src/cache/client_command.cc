@@ -71,7 +71,6 @@ bool Router::client_command(Call& call) {
 }
 
 bool Router::own_error(Call& call, std::string_view text) {
-  ++metrics_.command_errors;
   call.client.error(text);
   return true;
 }

@@ -212,6 +212,7 @@ bool Router::split(Call& call) {
   const bool writes = call.info->has(proto::kWrite);
   if (writes ? write_overtakes(call.client, 0) : call.client.overtakes(0)) return false;
   ++(writes ? metrics_.writes : metrics_.cold_reads);
+  ++metrics_.split_commands;
   std::vector<Part> parts(shards_.size());
   const size_t stride = call.info->key_step > 0 ? static_cast<size_t>(call.info->key_step) : 1;
   if ((call.args.size() - 1) % stride != 0) {

@@ -140,21 +140,26 @@ void Layer::shut_down() {
     if (member->peer) member->peer->shut_down();
 }
 
-bool Layer::may_hold(const Member& member, std::string_view key, uint64_t hash,
-                     std::string_view command, Nanos now) const {
-  if (member.node) return member.node->holds(key, hash, command, now);
-  return member.peer->up() && member.known.contains(hash);
+Node::Holding Layer::holding(const Member& member, const Node::Read& read, Nanos now) const {
+  if (member.node) return member.node->holding(read.key, read.hash, read.command, now);
+  const auto known = member.known.find(read.hash);
+  if (known == member.known.end() || !member.peer->up()) return Node::Holding::kNothing;
+  return known->second ? Node::Holding::kReply : Node::Holding::kPlaceholder;
 }
 
 Layer::Found Layer::find(const Node::Read& read, size_t slot, Nanos now) {
   size_t count = placement_.candidates(mechanism_, read.hash, slot, candidates_.data());
   bool known = false;
+  bool hot = false;
   size_t usable = 0;
   for (size_t i = 0; i < count; ++i) {
     const Member& member = *members_[candidates_[i]];
     if (off(candidates_[i], now)) continue;
     candidates_[usable++] = candidates_[i];
-    known = known || may_hold(member, read.key, read.hash, read.command, now);
+    if (known) continue;
+    const Node::Holding held = holding(member, read, now);
+    known = held == Node::Holding::kReply;
+    hot = hot || held == Node::Holding::kPlaceholder;
   }
   const uint16_t leaf = placement_.home(slot);
   if (!known && usable > 0 && config_.cold_reads == model::ColdReads::kViaLeaf && !off(leaf, now)) {
@@ -163,15 +168,18 @@ Layer::Found Layer::find(const Node::Read& read, size_t slot, Nanos now) {
   // Of the reads of keys not known to be cached, one in `sample` goes through the layer: an
   // unbiased sample of all.
   const uint32_t weight = known ? 1 : sample_;
-  if (usable == 0 || (!known && random_.below(sample_) != 0)) return {};
+  if (usable == 0 || (!known && random_.below(sample_) != 0)) return {.hot = hot};
+  if (!known) ++router_->metrics().sampled_reads;
   count = usable;
   const size_t pick = loads_.choose(std::span(candidates_.data(), count), now, random_);
   for (size_t i = 0; i < count; ++i) {
     const uint16_t id = candidates_[(pick + i) % count];
-    const Found found = ask(id, read, weight, now);
+    Found found = ask(id, read, weight, now);
+    found.hot = hot || known;
     if (found.where != Found::Where::kShard || !known) return found;
+    ++router_->metrics().missed_reads;
   }
-  return {};
+  return {.hot = true};
 }
 
 bool Layer::off(uint16_t node, Nanos now) const {
@@ -182,8 +190,8 @@ bool Layer::off(uint16_t node, Nanos now) const {
 Layer::Found Layer::ask(uint16_t node, const Node::Read& read, uint32_t weight, Nanos now) {
   Member& member = *members_[node];
   loads_.sent(node);
-  if (member.peer) return {Found::Where::kRemote, node, weight, nullptr};
-  if (!admits(node, now)) return {Found::Where::kQueued, node, weight, nullptr};
+  if (member.peer) return {Found::Where::kRemote, node, weight};
+  if (!admits(node, now)) return {Found::Where::kQueued, node, weight};
   const Node::Reply* reply = member.node->lookup(read, weight, now);
   return {reply != nullptr ? Found::Where::kHere : Found::Where::kShard, node, weight, reply};
 }
@@ -198,6 +206,7 @@ void Layer::queue(uint16_t node, Request& request) {
   pool_.hold(&request);
   request.node = node;
   members_[node]->waiting.push_back(&request);
+  ++members_[node]->limited;
 }
 
 const Node::Reply* Layer::find_at(uint16_t node, const Node::Read& read, uint32_t weight,
@@ -247,18 +256,21 @@ void Layer::on_remote_answer(uint16_t node, uint32_t shard, Request& request,
 }
 
 void Layer::count_hot(const Request& request, Nanos now) {
-  router_->count_hot_read();
+  ++router_->metrics().hot_reads;
   durations_.hot_read.record(now - request.started);
 }
 
 void Layer::remember(Member& member, uint64_t hash, bool held) {
   if (!held) {
-    member.known.erase(hash);
+    const auto known = member.known.find(hash);
+    if (known == member.known.end()) return;
+    router_->metrics().missed_reads += known->second;
+    known->second = false;
     return;
   }
   // Forgetting any one is harmless: it is found again by the sample.
   if (member.known.size() >= kMaxKnown) member.known.erase(member.known.begin());
-  member.known.insert(hash);
+  member.known[hash] = true;
 }
 
 void Layer::tick(Nanos now) {

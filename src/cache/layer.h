@@ -4,7 +4,6 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -50,7 +49,7 @@ class Layer final : public NodeSender, public PeerOwner {
   // Looks for a copy by the rule: candidates by placement, the less loaded first.
   struct Found {
     enum class Where : uint8_t {
-      kShard,   // no copy is known: ask the shard
+      kShard,   // no good copy is known: ask the shard
       kHere,    // `reply`
       kQueued,  // the node is over its rate: wait for its turn by queue()
       kRemote,  // ask it by read_remote()
@@ -59,6 +58,7 @@ class Layer final : public NodeSender, public PeerOwner {
     uint16_t node = 0;
     uint32_t weight = 1;
     const Node::Reply* reply = nullptr;
+    bool hot = false;  // kShard, though the key had a copy and may soon have it again
   };
   Found find(const Node::Read& read, size_t slot, Nanos now);
   // At a node of this process, whatever the choice would be.
@@ -87,10 +87,12 @@ class Layer final : public NodeSender, public PeerOwner {
     std::unique_ptr<NodeOutput> output;
     balance::TokenBucket bucket;
     Ring<Request*> waiting;
+    uint64_t limited = 0;  // reads that have waited
     // In another:
     std::unique_ptr<Peer> peer;
-    boost::unordered_flat_set<uint64_t> known;  // hashes of keys it said it holds: a hint
-    Nanos silent_until = 0;                     // did not answer in time: not asked before
+    // Hashes of keys it said it holds, and whether it still did when last asked: a hint.
+    boost::unordered_flat_map<uint64_t, bool> known;
+    Nanos silent_until = 0;  // did not answer in time: not asked before
   };
   const std::vector<std::unique_ptr<Member>>& members() const { return members_; }
 
@@ -101,8 +103,7 @@ class Layer final : public NodeSender, public PeerOwner {
  private:
   bool off(uint16_t node, Nanos now) const;  // another process's, and not to be asked now
   Found ask(uint16_t node, const Node::Read& read, uint32_t weight, Nanos now);
-  bool may_hold(const Member& member, std::string_view key, uint64_t hash, std::string_view command,
-                Nanos now) const;
+  Node::Holding holding(const Member& member, const Node::Read& read, Nanos now) const;
   void on_remote_answer(uint16_t node, uint32_t shard, Request& request, std::string_view answer);
   void remember(Member& member, uint64_t hash, bool held);
 

@@ -187,6 +187,7 @@ void Link::answer(std::string_view piece, bool last, Nanos now) {
   in_flight_.pop_front();
   if (overdue_ > 0) {
     --overdue_;
+    ++late_;
     last_answer_ = now;
   }
   owner_.on_answer(*request, piece, true, now);

@@ -68,6 +68,7 @@ class Link final : public io::StreamSink {
   const std::string& cause() const { return cause_; }  // why it is down
   int64_t client_id() const { return client_id_; }     // of this connection at the server
   size_t in_flight() const { return in_flight_.size(); }
+  uint64_t late() const { return late_; }  // answers that came after on_timeout()
   LinkOptions& options() { return options_; }
 
   size_t on_data(std::string_view data, Nanos now) override;
@@ -91,7 +92,8 @@ class Link final : public io::StreamSink {
   State state_ = State::kIdle;
   proto::ReplyScanner scanner_;
   Ring<Request*> in_flight_;
-  Ring<Request*> early_;     // sent before the link was up, with their wire
+  Ring<Request*> early_;  // sent before the link was up, with their wire
+  uint64_t late_ = 0;
   size_t overdue_ = 0;       // of in_flight_, from the front: reported as timed out
   Nanos last_answer_ = 0;    // kept only while answers are overdue
   Nanos last_piece_ = 0;     // of a large answer

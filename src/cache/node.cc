@@ -85,13 +85,16 @@ const Node::Reply* Node::Impl::miss(Copy* copy, std::string_view command, Nanos 
   return nullptr;
 }
 
-bool Node::Impl::holds(std::string_view key, uint64_t hash, std::string_view command,
-                       Nanos now) const {
+Node::Holding Node::Impl::holding(std::string_view key, uint64_t hash, std::string_view command,
+                                  Nanos now) const {
   const Copy* copy = copies_.find({key, hash});
-  if (copy == nullptr || !lease_runs(copy->shard, now)) return false;
-  return std::any_of(copy->replies.begin(), copy->replies.end(), [&](const CachedReply& slot) {
-    return slot.command == command && slot.filled && now < slot.expires;
-  });
+  if (copy == nullptr) return Holding::kNothing;
+  for (const CachedReply& slot : copy->replies) {
+    if (slot.command != command) continue;
+    const bool good = slot.filled && now < slot.expires && lease_runs(copy->shard, now);
+    return good ? Holding::kReply : Holding::kPlaceholder;
+  }
+  return Holding::kNothing;
 }
 
 void Node::Impl::on_message(uint32_t shard, ToNode message, Nanos now) {
@@ -263,8 +266,9 @@ Node::~Node() = default;
 const Node::Reply* Node::lookup(const Read& read, uint32_t weight, Nanos now) {
   return impl_->lookup(read, weight, now);
 }
-bool Node::holds(std::string_view key, uint64_t hash, std::string_view command, Nanos now) const {
-  return impl_->holds(key, hash, command, now);
+Node::Holding Node::holding(std::string_view key, uint64_t hash, std::string_view command,
+                            Nanos now) const {
+  return impl_->holding(key, hash, command, now);
 }
 void Node::on_message(uint32_t shard, ToNode message, Nanos now) {
   impl_->on_message(shard, std::move(message), now);

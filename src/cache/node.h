@@ -64,8 +64,13 @@ class Node {
   // popularity, and may ask the home for a copy. `now` was read after the request's bytes were read
   // from the socket.
   const Reply* lookup(const Read& read, uint32_t weight, Nanos now);
-  // True if a value is held and its lease runs; counts nothing.
-  bool holds(std::string_view key, uint64_t hash, std::string_view command, Nanos now) const;
+  enum class Holding : uint8_t {
+    kNothing,
+    kPlaceholder,  // a copy that has no good value now: being filled, or its lease has run out
+    kReply,
+  };
+  // What it has for this command; counts nothing.
+  Holding holding(std::string_view key, uint64_t hash, std::string_view command, Nanos now) const;
 
   void on_message(uint32_t shard, ToNode message, Nanos now);
   // Tells the node that shard's home can be spoken to (again) or not; renewals start or stop.

@@ -59,7 +59,7 @@ class Node::Impl {
   Impl(NodeConfig config, NodeOutput& output);
 
   const Reply* lookup(const Read& read, uint32_t weight, Nanos now);
-  bool holds(std::string_view key, uint64_t hash, std::string_view command, Nanos now) const;
+  Holding holding(std::string_view key, uint64_t hash, std::string_view command, Nanos now) const;
   void on_message(uint32_t shard, ToNode message, Nanos now);
   void on_home(uint32_t shard, bool reachable, Nanos now);
   void tick(Nanos now);

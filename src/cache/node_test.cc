@@ -76,7 +76,7 @@ TEST_F(NodeTest, HotKeyIsAdmittedFilledAndServed) {
   ASSERT_NE(get("k"), nullptr);
   EXPECT_EQ(get("k")->resp3, "$1\r\nx\r\n");
   EXPECT_EQ(get("k")->resp2, "$1\r\nx\r\n");
-  EXPECT_TRUE(node->holds("k", balance::key_hash("k"), "", now));
+  EXPECT_EQ(node->holding("k", balance::key_hash("k"), "", now), Node::Holding::kReply);
   EXPECT_EQ(node->stats().hits, 3u);
   EXPECT_EQ(node->hottest(3).at(0).first, "k");
 }

@@ -58,7 +58,8 @@ telemetry::Status Tier::status() const {
   const telemetry::RouterMetrics& router = router_->metrics();
   status.router.clients = router_->clients();
   status.router.requests = router.commands;
-  status.router.hit_ratio = ratio(router.hot_reads, router.hot_reads + router.cold_reads);
+  status.router.hit_ratio =
+      ratio(router.hot_reads, router.hot_reads + router.cold_reads + router.joined_reads);
   status.router.cold_reads = router.cold_reads;
   status.router.writes = router.writes;
   return status;
@@ -72,6 +73,7 @@ telemetry::Snapshot Tier::snapshot() const {
   snapshot.uptime_seconds = static_cast<double>(now - started_) / static_cast<double>(kSecond);
   snapshot.router = router_->metrics();
   snapshot.router.clients = router_->clients();
+  snapshot.router.held_bytes = router_->held_bytes();
   snapshot.durations = durations_;
   for (const auto& member : layer_->members()) {
     if (!member->node) continue;
@@ -82,6 +84,7 @@ telemetry::Snapshot Tier::snapshot() const {
     row.requests = stats.hits + stats.misses;
     row.hits = stats.hits;
     row.misses = stats.misses;
+    row.limited = member->limited;
     row.admissions = stats.admissions;
     row.fills = stats.fills;
     row.fills_dropped = stats.fills_dropped;
@@ -116,6 +119,7 @@ telemetry::Snapshot Tier::snapshot() const {
     row.entries = home.entries;
     row.waiting = home.waiting;
     snapshot.router.timeouts += shard->stats().timeouts;
+    snapshot.router.late_replies += shard->late_replies();
     snapshot.shards.push_back(std::move(row));
   }
   return snapshot;

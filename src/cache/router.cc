@@ -52,13 +52,14 @@ constexpr std::string_view kCacheable[] = {
 }  // namespace
 
 Router::Router(io::Loop& loop, const model::TierConfig& config, RequestPool& pool, Layer& layer,
-               std::vector<std::unique_ptr<Shard>>& shards)
+               std::vector<std::unique_ptr<Shard>>& shards, telemetry::Durations& durations)
     : loop_(loop),
       config_(config),
       pool_(pool),
       layer_(layer),
       shards_(shards),
       slots_(slot_map(config)),
+      collapse_(pool, durations, config.max_object),
       random_(system_seed()),
       started_(now_ns()) {
   recount_at_ = config.output_memory;
@@ -130,10 +131,17 @@ void Router::shed() {
     held_ -= client->counted;
     log_warning("client {} is closed: output_memory is used up, {} bytes by it", client->id(),
                 client->counted);
+    ++metrics_.clients_closed_slow;
     client->close("output memory is used up");
   }
   // A recount looks at every client, so the next has to be worth it.
   recount_at_ = std::max(config_.output_memory, held_ + config_.output_memory / 64);
+}
+
+size_t Router::held_bytes() const {
+  size_t held = 0;
+  for (const auto& [id, client] : clients_) held += client->held();
+  return held;
 }
 
 void Router::drain() {
@@ -212,12 +220,10 @@ bool Router::dispatch(Call& call) {
   if (call.info == nullptr) {
     if (call.args[0].size() > 8 && equals_word(call.args[0].substr(0, 8), "ballast.") && peer(call))
       return true;
-    ++metrics_.command_errors;
     call.client.error(unknown_command(call.args));
     return true;
   }
   if (!call.info->arity_fits(call.args.size())) {
-    ++metrics_.command_errors;
     call.client.error("ERR wrong number of arguments for '" + call.info->name + "' command");
     return true;
   }
@@ -233,7 +239,6 @@ bool Router::by_keys(Call& call, bool cacheable) {
   if (positions_.empty()) return keyless(call);
   if (across) {
     if (call.info->request_policy == proto::RequestPolicy::kMultiShard) return split(call);
-    ++metrics_.command_errors;
     call.client.error(kCrossShard);
     return true;
   }
@@ -322,11 +327,15 @@ bool Router::cached_read(Call& call, std::string_view key, std::string_view comm
     client.reply(client.proto == 3 ? found.reply->resp3 : found.reply->resp2);
     return true;
   }
-  if (found.where == Layer::Found::Where::kShard)
-    return cold_read(client, shard, hash, call.wire, call.now);
+  const bool at_shard = found.where == Layer::Found::Where::kShard;
+  if (at_shard && !found.hot) return cold_read(client, shard, hash, call.wire, call.now);
   Request& request = client.expect(Path::kNode, hash);
   request.started = call.now;
   request.wire.assign(call.wire);
+  if (at_shard) {
+    read_at_shard(shard, request, call.now);
+    return true;
+  }
   request.add_key(key, hash);
   request.command.assign(command);
   if (found.where == Layer::Found::Where::kQueued) {
@@ -365,9 +374,8 @@ void Router::serve_read(Request& request, Nanos now) {
 }
 
 void Router::read_at_shard(uint32_t shard, Request& request, Nanos now) {
-  ++metrics_.cold_reads;
   request.hashes.clear();  // a read guards nothing
-  shards_[shard]->read(request.wire, request, now);
+  ++(collapse_.read(*shards_[shard], request, now) ? metrics_.cold_reads : metrics_.joined_reads);
 }
 
 // A write that goes by another process, the shard's home, can also overtake reads sent to the shard

@@ -17,6 +17,7 @@
 #include "balance/placement.h"
 #include "base/random.h"
 #include "cache/client.h"
+#include "cache/collapse.h"
 #include "cache/layer.h"
 #include "cache/session.h"
 #include "cache/shard.h"
@@ -38,7 +39,7 @@ struct Call {
 class Router {
  public:
   Router(io::Loop& loop, const model::TierConfig& config, RequestPool& pool, Layer& layer,
-         std::vector<std::unique_ptr<Shard>>& shards);
+         std::vector<std::unique_ptr<Shard>>& shards, telemetry::Durations& durations);
   ~Router();
 
   // From the reply of COMMAND; until then no client is accepted.
@@ -75,7 +76,8 @@ class Router {
   Shard& shard(size_t index) { return *shards_[index]; }
   uint32_t shard_of(std::string_view key) const;
   size_t clients() const { return clients_.size(); }
-  const telemetry::RouterMetrics& metrics() const { return metrics_; }
+  telemetry::RouterMetrics& metrics() { return metrics_; }
+  size_t held_bytes() const;  // over all clients
 
   void push_to(uint64_t client, std::string_view bytes);  // if it is still there
 
@@ -83,7 +85,6 @@ class Router {
   void serve_read(Request& request, Nanos now);
   // A read whose node had no copy.
   void read_at_shard(uint32_t shard, Request& request, Nanos now);
-  void count_hot_read() { ++metrics_.hot_reads; }
 
  private:
   using Handler = bool (Router::*)(Call&);
@@ -213,6 +214,7 @@ class Router {
   Layer& layer_;
   std::vector<std::unique_ptr<Shard>>& shards_;
   balance::SlotMap slots_;
+  Collapse collapse_;
   proto::CommandTable table_;
   std::vector<Route> routes_;  // beside table_.all()
   proto::CommandLimits limits_;

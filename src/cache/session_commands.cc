@@ -78,7 +78,6 @@ std::span<const Router::Named> Router::handlers() {
 }
 
 bool Router::refuse(Call& call) {
-  ++metrics_.command_errors;
   std::string why = "is not possible through Ballast";
   const std::string& name = call.info->name;
   if (name == "swapdb" || name == "move") why = "needs several databases, and the tier has one";
@@ -99,7 +98,10 @@ bool Router::sign_in(Client& client, std::string_view user, std::string_view pas
   const std::string& wanted = config_.password;
   const bool same = user == "default" && password.size() == wanted.size() &&
                     CRYPTO_memcmp(password.data(), wanted.data(), wanted.size()) == 0;
-  if (!same && !(wanted.empty() && user == "default")) return false;
+  if (!same && !(wanted.empty() && user == "default")) {
+    ++metrics_.auth_failures;
+    return false;
+  }
   client.set_authenticated(true);
   update_plain(client);
   return true;

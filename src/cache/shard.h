@@ -95,6 +95,7 @@ class Shard final : public LinkOwner, public HomeOutput {
   Home& home() { return home_; }
   const ShardOptions& options() const { return options_; }
   const ShardStats& stats() const { return stats_; }
+  uint64_t late_replies() const { return links_[0]->late() + links_[1]->late(); }
   HomeStats home_stats() const { return home_.stats(); }
   uint32_t load(Nanos now) const { return window_.load(now); }  // requests in the last second
   size_t in_flight() const {

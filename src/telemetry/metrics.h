@@ -26,39 +26,39 @@ namespace ballast::telemetry {
   X(counter, received_bytes, "client_received_bytes_total", "Bytes received from clients")      \
   X(counter, sent_bytes, "client_sent_bytes_total", "Bytes sent to clients")                    \
   X(counter, commands, "commands_total", "Commands received")                                   \
-  X(counter, command_errors, "command_errors_total",                                            \
-    "Commands answered with an error by the tier itself, not by a shard")                       \
+  X(counter, command_errors, "command_errors_total", "Commands that the tier itself refused")   \
   X(counter, hot_reads, "reads_hot_total", "Reads answered by a copy")                          \
-  X(counter, cold_reads, "reads_cold_total", "Reads answered by a shard")                       \
+  X(counter, cold_reads, "reads_cold_total", "Reads sent to a shard")                           \
+  X(counter, joined_reads, "reads_joined_total",                                                \
+    "Reads of a hot key without a good copy, answered by another's read of the shard")          \
   X(counter, sampled_reads, "reads_sampled_total",                                              \
-    "Cold reads sent through a node so that it sees what is hot")                               \
+    "Reads of keys not known to be cached, sent to a node so that it sees what is hot")         \
   X(counter, missed_reads, "reads_missed_total",                                                \
-    "Reads sent to a node for a copy that it did not have")                                     \
+    "Reads of a cached key for which a node was asked that had no copy of it")                  \
   X(counter, writes, "writes_total", "Commands that may write, sent to a shard")                \
-  X(counter, writes_waited, "writes_waited_total", "Writes that waited for copies to go")       \
   X(counter, split_commands, "split_commands_total", "Commands split over several shards")      \
   X(counter, timeouts, "shard_timeouts_total", "Commands unanswered within shard_timeout")      \
   X(counter, late_replies, "shard_late_replies_total", "Replies dropped, coming after timeout") \
   X(gauge, clients, "clients", "Client connections open")                                       \
-  X(gauge, output_bytes, "client_output_bytes", "Replies not yet taken by clients, in bytes")   \
-  X(gauge, known_copies, "known_copies", "Keys the router takes to be cached")
+  X(gauge, held_bytes, "client_held_bytes",                                                     \
+    "Kept for clients: commands not answered, replies not taken yet, in bytes")
 
 // Of a leaf or a spine; labels node and layer.
-#define BALLAST_NODE_METRICS(X)                                                       \
-  X(counter, requests, "node_requests_total", "Reads that reached the node")          \
-  X(counter, hits, "node_hits_total", "Reads answered by a copy")                     \
-  X(counter, misses, "node_misses_total", "Reads without a good copy")                \
-  X(counter, limited, "node_limited_total", "Reads refused by node_rate")             \
-  X(counter, admissions, "node_admissions_total", "Copies asked for")                 \
-  X(counter, fills, "node_fills_total", "Values taken into copies")                   \
-  X(counter, fills_dropped, "node_fills_dropped_total",                               \
-    "Values dropped, being older than an invalidation or for a copy that has gone")   \
-  X(counter, invalidations, "node_invalidations_total", "Invalidations received")     \
-  X(counter, evictions, "node_evictions_total", "Copies given up for hotter ones")    \
-  X(counter, lapses, "node_lease_lapses_total", "Leases that ran out before renewal") \
-  X(gauge, copies, "node_copies", "Copies held")                                      \
-  X(gauge, copy_bytes, "node_copy_bytes", "Memory of the copies held, in bytes")      \
-  X(gauge, load, "node_load", "Requests within the last window")                      \
+#define BALLAST_NODE_METRICS(X)                                                              \
+  X(counter, requests, "node_requests_total", "Reads that reached the node")                 \
+  X(counter, hits, "node_hits_total", "Reads answered by a copy")                            \
+  X(counter, misses, "node_misses_total", "Reads without a good copy")                       \
+  X(counter, limited, "node_limited_total", "Reads that waited for their turn by node_rate") \
+  X(counter, admissions, "node_admissions_total", "Copies asked for")                        \
+  X(counter, fills, "node_fills_total", "Values taken into copies")                          \
+  X(counter, fills_dropped, "node_fills_dropped_total",                                      \
+    "Values dropped, being older than an invalidation or for a copy that has gone")          \
+  X(counter, invalidations, "node_invalidations_total", "Invalidations received")            \
+  X(counter, evictions, "node_evictions_total", "Copies given up for hotter ones")           \
+  X(counter, lapses, "node_lease_lapses_total", "Leases that ran out before renewal")        \
+  X(gauge, copies, "node_copies", "Copies held")                                             \
+  X(gauge, copy_bytes, "node_copy_bytes", "Memory of the copies held, in bytes")             \
+  X(gauge, load, "node_load", "Requests within the last window")                             \
   X(gauge, leases, "node_leases", "Shards whose lease runs")
 
 // Of a shard and its home; labels shard and rack.

@@ -20,6 +20,7 @@ class _Flow:
         self.writer = writer
         self.back = None  # the other direction
         self.tracking = False
+        self.resp3 = False
         self.queue = asyncio.Queue()
         self.queued = 0
 
@@ -29,6 +30,8 @@ class _Flow:
                 self.queued += len(data)
                 if b"TRACKING" in data:
                     self.back.tracking = True
+                if b"HELLO\r\n$1\r\n3" in data:
+                    self.back.resp3 = True
                 await self.queue.put((asyncio.get_running_loop().time(), data))
                 while self.queued > self.relay.buffer_bytes:
                     await asyncio.sleep(0.001)
@@ -50,7 +53,8 @@ class _Flow:
                 await self._send(data)
 
     def _delay_s(self):
-        return max(self.relay.delay_s, self.relay.push_delay_s if self.tracking else 0.0)
+        return max(self.relay.delay_s, self.relay.push_delay_s if self.tracking else 0.0,
+                   self.relay.resp3_delay_s if self.resp3 else 0.0)
 
     async def _send(self, data):
         step = self.relay.chunk or len(data)
@@ -65,7 +69,8 @@ class Relay:
     """Listens on a free loopback port and forwards to 127.0.0.1:target_port.
 
     `chunk` > 0 forwards that many bytes at a time; `buffer_bytes` bounds what is held a direction.
-    `push_delay_s` delays what comes back on connections that asked for CLIENT TRACKING.
+    `push_delay_s` delays what comes back on connections that asked for CLIENT TRACKING,
+    `resp3_delay_s` on those that said HELLO 3.
     """
 
     def __init__(self, target_port, buffer_bytes=1 << 22):
@@ -73,6 +78,7 @@ class Relay:
         self.buffer_bytes = buffer_bytes
         self.delay_s = 0.0
         self.push_delay_s = 0.0
+        self.resp3_delay_s = 0.0
         self.chunk = 0
         self.accepted = 0
         self._refusing = False

@@ -2,11 +2,12 @@
 """Faults seen in other caches, tried here: whatever makes a cache return what is no longer true."""
 
 import contextlib
+import re
 import time
 
 import pytest
 from stage import assert_no_violation, ask_until, skip_without_tier
-from wire import ReplyError
+from wire import ReplyError, Wire
 
 LEASE_S = 1.0
 # What passes, at most, between a writer past the tier and the last reader of the old value while
@@ -27,6 +28,75 @@ def test_late_fill_never_wins(new_stage, new_histories):
             for shard in stage.shards:
                 shard.relay.delay_s = delay
     assert_no_violation(run.wait(), operations=1000)
+
+
+def test_a_write_does_not_let_the_readers_loose_on_the_shard(new_stage):
+    """While a hot key has no good copy, its readers share few reads of a shard far away."""
+    skip_without_tier("every read is its own")
+    stage = new_stage()
+    readers = [stage.wire() for _ in range(60)]
+    writer, shard = stage.wire(), stage.shards[0]
+    for protocol, reader in enumerate(readers):
+        reader.ask("HELLO", 2 + protocol % 2)
+    writer.ask("SET", "k", "old")
+    stage.heat("k")
+    direct = Wire(shard.port)
+    direct.ask("CONFIG", "RESETSTAT")
+    shard.relay.delay_s = 0.2
+    writer.send("SET", "k", "new")
+    time.sleep(0.05)
+    for reader in readers:
+        reader.send("GET", "k")
+    assert {reader.read() for reader in readers} <= {b"old", b"new"}
+    assert writer.read() == b"OK"
+    for reader in readers:
+        reader.send("GET", "k")
+    assert {reader.read() for reader in readers} == {b"new"}
+    calls = re.search(r"cmdstat_get:calls=(\d+)", direct.ask("INFO", "commandstats").decode())
+    # Those of each protocol share; some come while a read is under way and take part in the next.
+    assert int(calls[1]) <= 10, f"{calls[1]} reads of the shard for {2 * len(readers)} readers"
+
+
+def test_a_read_under_way_is_too_old_for_the_readers_that_follow(new_stage):
+    """Its answer may be older than a write acknowledged since: readers meanwhile get the next."""
+    stage = new_stage()
+    first, second, writer = stage.wire(), stage.wire(), stage.wire()
+    for reader in (first, second):
+        reader.ask("HELLO", 3)
+    writer.ask("SET", "k", "0")
+    stage.heat("k")
+    for shard in stage.shards:
+        if shard.relay:
+            shard.relay.push_delay_s = 1.0  # no copy is good for long
+            shard.relay.resp3_delay_s = 0.4
+    writer.ask("SET", "k", "1")
+    first.send("GET", "k")
+    time.sleep(0.1)
+    writer.ask("SET", "k", "2")
+    second.send("GET", "k")
+    assert first.read() == b"1"
+    assert second.read() == b"2"
+
+
+def test_a_hot_value_grown_large_reaches_all_its_readers(new_stage):
+    """A value that may not be cached is shared by no readers: each gets all of it."""
+    stage = new_stage()
+    readers = [stage.wire() for _ in range(6)]
+    writer, shard = stage.wire(), stage.shards[0]
+    writer.ask("SET", "k", "small")
+    stage.heat("k")
+    shard.relay.delay_s = 0.05
+    large = b"v" * 3_000_000
+    writer.send("SET", "k", large)
+    time.sleep(0.02)
+    for _ in range(3):
+        for reader in readers:
+            reader.send("GET", "k")
+        answers = [reader.read() for reader in readers]
+        assert all(answer in (b"small", large) for answer in answers)
+    assert writer.read() == b"OK"
+    for reader in readers:
+        assert reader.ask("GET", "k") == large
 
 
 # Each writes "new" under k, or removes it, whatever was there. `{k}` shares k's slot.
