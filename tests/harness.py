@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+_given_ports = set()
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 20.0
 
@@ -34,18 +35,20 @@ def ballast_binary():
 def free_port():
     """A loopback port that was free a moment ago, outside the range of outgoing connections.
 
-    A port from that range may be taken by any client between this call and the server's bind.
+    A port from that range may be taken by any client between this call and the server's bind. None
+    is given twice: the first to get it may bind it late.
     """
     low, high = _outgoing_range()
-    for _ in range(200):
+    for _ in range(1000):
         port = 1024 + int.from_bytes(os.urandom(2), "big") % 64000
-        if port >= 65535 or low <= port <= high:
+        if port >= 65535 or low <= port <= high or port in _given_ports:
             continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            _given_ports.add(port)
             return port
     raise HarnessError("no free loopback port found")
 

@@ -7,7 +7,7 @@ BALLAST_TEST_TARGET=redis three relays to one stock server stand in for the rout
 
 from harness import RedisServer, Role, free_port
 from relay import Relay
-from stage import target_kind
+from stage import hot_share, target_kind
 
 
 class Links:
@@ -83,6 +83,12 @@ class Cluster:
             return [relay.address for relay in self.links.by_name.values()]
         return [f"127.0.0.1:{self.ports[name]}" for name in self.routers]
 
+    def hot_share(self):
+        """Of all reads so far, how many a copy answered; nothing with a stock server."""
+        if self.kind == "redis":
+            return None
+        return hot_share([self.roles[name].admin_port for name in self.routers])
+
     def toml(self, name):
         """The configuration as process `name` sees it: its own address, the others by its links."""
         def address(target):
@@ -90,7 +96,8 @@ class Cluster:
                 return f"127.0.0.1:{self.ports[name]}"
             return self.links.address(name, target, self.ports[target])
 
-        lines = ['tier = "faults"', 'shard_timeout = "500ms"', self.options]
+        # Routers find a copy with the first read: what these tests are about is reading copies.
+        lines = ['tier = "faults"', 'shard_timeout = "500ms"', "sample = 1", self.options]
         if name in self.routers:
             lines.append(f'listen = "127.0.0.1:{self.ports[name]}"')
         for number, leaf in enumerate(self.leaves):

@@ -61,11 +61,10 @@ void Session::fill_batch() {
   while (batch_.size() < size) {
     const int dice = static_cast<int>(random_.below(100));
     if (dice < options_.write_percent) {
-      const bool expires = random_.below(5) == 0;
-      const Nanos ttl = static_cast<Nanos>(10 + random_.below(300)) * kMillisecond;
-      add_write(pick_key(), expires ? ttl : 0);
+      const uint64_t hot = pick_written_key();
+      add_write(pick_key(hot), random_.below(5) == 0 ? pick_ttl(hot) : 0);
     } else if (dice < options_.write_percent + options_.delete_percent) {
-      add_delete(pick_key());
+      add_delete(pick_key(pick_written_key()));
     } else if (dice >= 97) {
       add_multi_read();
     } else if (dice >= 92) {
@@ -89,11 +88,25 @@ std::string Session::own_key(int session) const {
                      progress_.own_generations[static_cast<size_t>(session)].load());
 }
 
+// The first hot key takes half of the writes, the next a quarter, and so on.
+uint64_t Session::pick_written_key() {
+  uint64_t hot = 0;
+  while (hot + 1 < static_cast<uint64_t>(options_.hot_keys) && random_.below(2) == 0) ++hot;
+  return hot;
+}
+
+// What lives for less than a heartbeat gets no copy: most keys live longer.
+Nanos Session::pick_ttl(uint64_t hot) {
+  return static_cast<Nanos>(hot == 0 ? 10 + random_.below(300) : 400 + random_.below(1200)) *
+         kMillisecond;
+}
+
 std::string Session::pick_key() {
-  if (random_.below(100) < 80) {
-    return fmt::format("{}hot:{}", options_.prefix,
-                       random_.below(static_cast<uint64_t>(options_.hot_keys)));
-  }
+  return pick_key(random_.below(static_cast<uint64_t>(options_.hot_keys)));
+}
+
+std::string Session::pick_key(uint64_t hot) {
+  if (random_.below(100) < 80) return fmt::format("{}hot:{}", options_.prefix, hot);
   return fmt::format("{}cold:{}", options_.prefix,
                      random_.below(static_cast<uint64_t>(options_.cold_keys)));
 }

@@ -11,8 +11,10 @@ import os
 import pathlib
 import random
 import subprocess
+import tempfile
 import threading
 import time
+import urllib.request
 
 import pytest
 from harness import ROOT, RedisServer, Tier, ballast_binary, ping, run, wait_until
@@ -129,13 +131,17 @@ class Histories:
         for name, value in options.items():
             argv += ["--" + name.replace("_", "-"), str(value)]
         self.argv = argv
-        self.child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        # Not a pipe: nobody reads while it runs, and many violations would fill it.
+        self.output = tempfile.TemporaryFile("w+")
+        self.child = subprocess.Popen(argv, stdout=self.output, stderr=subprocess.DEVNULL)
 
     def running(self):
         return self.child.poll() is None
 
     def wait(self, timeout_s=120):
-        output, _ = self.child.communicate(timeout=timeout_s)
+        self.child.wait(timeout_s)
+        self.output.seek(0)
+        output = self.output.read()
         assert output, f"$ {' '.join(self.argv)}\nstatus {self.child.returncode}, no output"
         result = json.loads(output)
         result["argv"] = " ".join(self.argv)
@@ -145,12 +151,23 @@ class Histories:
         if self.running():
             self.child.kill()
         self.child.wait()
-        self.child.stdout.close()
+        self.output.close()
 
 
 def assert_no_violation(result, operations=1):
     assert not result["violations"], "\n".join([result["argv"], *result["violations"][:5]])
     assert result["operations"] >= operations, result
+
+
+def hot_share(admin_ports):
+    """Of the reads through the routers with these admin ports, how many a copy answered."""
+    hot = cold = 0
+    for port in admin_ports:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
+            rows = dict(row.rpartition(" ")[::2] for row in reply.read().decode().splitlines())
+        hot += int(rows["ballast_reads_hot_total"])
+        cold += int(rows["ballast_reads_cold_total"])
+    return hot / max(1, hot + cold)
 
 
 def cpu_seconds(pid):

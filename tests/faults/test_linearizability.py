@@ -13,6 +13,8 @@ from cluster import Cluster
 from stage import assert_no_violation, need_program, target_kind
 
 LEASE_S = 1.0
+# A run in which hardly a read is answered by a copy proves nothing of copies.
+LEAST_HOT_SHARE = 0.05
 
 
 @pytest.fixture(name="new_cluster")
@@ -52,6 +54,14 @@ def _shake_links(cluster, rng):
     rng.choice([relay.drop_connections, relay.hold, relay.cut])()
     time.sleep(0.3)
     cluster.links.mend()
+
+
+def judge(cluster, result, operations):
+    assert_no_violation(result, operations)
+    share = cluster.hot_share()
+    print(f"{result['operations']} operations, {result['errors']} errors, "
+          f"{result['unknown_writes']} writes of unknown outcome, hot reads: {share}")
+    assert share is None or share > LEAST_HOT_SHARE
 
 
 def kill_spine(cluster):
@@ -148,7 +158,7 @@ def test_without_faults(new_cluster, new_histories):
     run = new_histories(cluster.endpoints, seconds=90, operations=220_000, flush_every=700,
                         **bypass)
     result = run.wait(180)
-    assert_no_violation(result, operations=200_000)
+    judge(cluster, result, operations=200_000)
     assert result["errors"] == 0 and result["reconnects"] == 0
     print("bypass:", result["bypass"])
     assert result["bypass"]["max_ms"] < 1000 * LEASE_S
@@ -161,7 +171,7 @@ def test_under_one_kind_of_fault(new_cluster, new_histories, name):
     run = new_histories(cluster.endpoints, seconds=15, sessions=18, timeout=4000)
     play(cluster, run, [make(cluster) for make in makers], seed=name)
     result = run.wait()
-    assert_no_violation(result, operations=10_000)
+    judge(cluster, result, operations=5_000)
 
 
 def test_under_all_faults(new_cluster, new_histories):
@@ -176,6 +186,5 @@ def test_under_all_faults(new_cluster, new_histories):
                         timeout=4000, flush_every=1500, **bypass)
     play(cluster, run, [make(cluster) for make in makers], seed)
     result = run.wait()
-    print({name: result[name] for name in ("operations", "seconds", "errors", "reconnects",
-                                           "unknown_writes", "bypass")})
-    assert_no_violation(result, operations=200_000)
+    print("bypass:", result["bypass"])
+    judge(cluster, result, operations=200_000)
