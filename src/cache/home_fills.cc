@@ -203,9 +203,15 @@ void Home::Impl::on_read(uint64_t read_id, int64_t ttl_ms,
   drain();
 }
 
+// The node's clock may be slower than the shard's, in the proportion that the margin is of a lease.
+int64_t Home::Impl::less_drift(int64_t ttl_ms) const {
+  const Nanos parts = config_.lease / std::max<Nanos>(config_.drift_margin, 1);
+  return ttl_ms - ttl_ms / std::max<Nanos>(parts, 1);
+}
+
 void Home::Impl::fill(Entry* entry, int64_t ttl_ms, std::span<const std::string_view> replies,
                       Nanos now) {
-  const int64_t ttl = ttl_ms < 0 ? -1 : ttl_ms;  // a missing key is cached as missing
+  const int64_t ttl = ttl_ms < 0 ? -1 : less_drift(ttl_ms);  // a missing key is cached as missing
   purge_void(entry);
   for (Holder& holder : entry->holders) {
     const uint32_t bits = holder.reading;

@@ -158,6 +158,7 @@ class Home::Impl {
   void want_fill(Entry* entry, Nanos now);
   void begin_read(Entry* entry, Nanos now);
   void void_read(Entry* entry);
+  int64_t less_drift(int64_t ttl_ms) const;
   void fill(Entry* entry, int64_t ttl_ms, std::span<const std::string_view> replies, Nanos now);
   void refuse_unfilled(Entry* entry);
   void invalidate(Entry* entry, Holder& holder, Nanos now);
