@@ -27,6 +27,7 @@ constexpr Subcommand kSubcommands[] = {
     {"config check", "is a configuration good?", run_config_check},
     {"config show", "the configuration as it would be used, and where each value is from",
      run_config_show},
+    {"plan", "how many cache nodes, how large, for a workload", run_plan},
     {"sim cache", "simulate the cache tier at scale: throughput, queues, failure", run_sim_cache},
     {"version", "the version", run_version},
     {"help", "this, or the help of a command", run_help},

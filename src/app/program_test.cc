@@ -39,13 +39,41 @@ Outcome run(const std::string& arguments) {
 }
 
 TEST(Program, WrongUsageIsStatusTwoAndOneLineOnStderr) {
-  for (const char* arguments :
-       {"cahce up", "cache frob", "nonsense", "config check --sampel 3", "config check --sample x",
-        "config check", "config show -c /nowhere/tier.toml", "version --frob", "version stray",
-        "help nonsense", "config check --rack :1 --role king", "cache status --admin off",
-        "sim cache", "sim cache --figure frob", "sim cache --figure theory --server-rate 0",
-        "sim cache --figure theory --server-rate -5", "sim cache --figure theory --zipf nan",
-        "sim cache --figure theory --racks 4096", "sim cache --figure theory --seconds 0"}) {
+  for (const char* arguments : {"cahce up",
+                                "cache frob",
+                                "nonsense",
+                                "config check --sampel 3",
+                                "config check --sample x",
+                                "config check",
+                                "config show -c /nowhere/tier.toml",
+                                "version --frob",
+                                "version stray",
+                                "help nonsense",
+                                "config check --rack :1 --role king",
+                                "cache status --admin off",
+                                "sim cache",
+                                "sim cache --figure frob",
+                                "sim cache --figure theory --server-rate 0",
+                                "sim cache --figure theory --server-rate -5",
+                                "sim cache --figure theory --zipf nan",
+                                "sim cache --figure theory --racks 4096",
+                                "plan",
+                                "plan --from frob",
+                                "plan --from zipf",
+                                "plan --from zipf --rate 0",
+                                "plan --from zipf --rate -5",
+                                "plan --from zipf --rate 1e5 --server-rate 0",
+                                "plan --from zipf --rate 1e5 --node-rate 0",
+                                "plan --from zipf --rate 1e5 --shards 0",
+                                "plan --from zipf --rate 1e5 --objects 0",
+                                "plan --from zipf --rate 1e5 --objects 1.5",
+                                "plan --from zipf --rate 1e5 stray",
+                                "plan --from trace --rate 1",
+                                "plan --from trace /dev/null --rate 1",
+                                "plan --from trace /nowhere/x --rate 1",
+                                "plan --from zipf --rate 1 --writes 2",
+                                "plan --from keys /nowhere/x --max-keys 0",
+                                "sim cache --figure theory --seconds 0"}) {
     const Outcome result = run(arguments);
     EXPECT_EQ(result.status, 2) << arguments << result.err;
     EXPECT_EQ(result.out, "") << arguments;
@@ -101,6 +129,41 @@ TEST(Program, SimPrintsAFigureAndWritesItsPage) {
   EXPECT_EQ(json.out, run(figure + "--json").out);
   EXPECT_EQ(run(figure + "--plot /nowhere/x.html").status, 1);
   EXPECT_NE(run("sim cache --figure frob").err.find("skew, cache-size, scale"), std::string::npos);
+}
+
+class PlanTrace : public testing::Test {
+ protected:
+  PlanTrace() : path_(testing::TempDir() + "/ballast-program-test-trace") {
+    std::ofstream file(path_);
+    for (int rank = 1; rank <= 300; ++rank) file << "key" << rank << " " << 30'000 / rank << "\n";
+  }
+  ~PlanTrace() override { std::remove(path_.c_str()); }
+  std::string path_;
+};
+
+TEST_F(PlanTrace, PlanSaysWhatATraceNeeds) {
+  const std::string options = "plan --from trace " + path_ + " --rate 1e6 ";
+  const Outcome text = run(options);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("Zipf 1.00"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("key1 "), std::string::npos) << text.out;
+  EXPECT_TRUE(run(options + "--json").out.starts_with("{"));
+  EXPECT_NE(run(options + "--shards 100").out.find("No cache is needed"), std::string::npos);
+  const Outcome piped = run("plan --from keys - --rate 1e6 < " + path_);
+  EXPECT_EQ(piped.status, 0) << piped.err;
+  EXPECT_EQ(run(options + "--writes 1").status, 1);
+}
+
+TEST_F(PlanTrace, PlanNamesWhatIsWrongWithATrace) {
+  const Outcome many = run("plan --from trace " + path_ + " --rate 1 --objects 1e9");
+  EXPECT_EQ(many.status, 2);
+  EXPECT_NE(many.err.find("--objects 1000000000: the trace's "), std::string::npos) << many.err;
+  EXPECT_EQ(run("plan --from trace " + path_ + " --rate 1 --objects 5").status, 2);
+  EXPECT_NE(run("plan --from trace " + path_).err.find("--rate is required"), std::string::npos);
+  std::ofstream(path_, std::ios::app) << "oops\n";
+  const Outcome bad = run("plan --from trace " + path_ + " --rate 1");
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_NE(bad.err.find("trace:301: not KEY COUNT"), std::string::npos) << bad.err;
 }
 
 TEST(Program, StatusPrintsTablesAndJson) {

@@ -20,6 +20,7 @@ int run_cache_leaf(const Arguments& arguments);
 int run_cache_router(const Arguments& arguments);
 int run_cache_spine(const Arguments& arguments);
 int run_cache_up(const Arguments& arguments);
+int run_plan(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_cache_status(const Arguments& arguments);
 int run_config_check(const Arguments& arguments);

@@ -14,19 +14,19 @@ SpaceSaving::SpaceSaving(size_t capacity) : capacity_(capacity) {
   index_.reserve(capacity);
 }
 
-void SpaceSaving::add(uint64_t key, uint64_t weight) {
+uint64_t SpaceSaving::add(uint64_t key, uint64_t weight) {
   total_ += weight;
   if (const auto found = index_.find(key); found != index_.end()) {
     const size_t at = found->second;
-    heap_[at].count += weight;
+    const uint64_t count = heap_[at].count += weight;
     sift_down(at);
-    return;
+    return count;
   }
   if (heap_.size() < capacity_) {
     heap_.push_back({key, weight, 0});
     index_[key] = heap_.size() - 1;
     sift_up(heap_.size() - 1);
-    return;
+    return weight;
   }
   // The newcomer takes the least key's place and, as its error, its count. The index's node is
   // reused, so a full summary allocates nothing.
@@ -35,8 +35,10 @@ void SpaceSaving::add(uint64_t key, uint64_t weight) {
   node.key() = key;
   node.mapped() = 0;
   index_.insert(std::move(node));
-  least = {key, least.count + weight, least.count};
+  const uint64_t count = least.count + weight;
+  least = {key, count, least.count};
   sift_down(0);
+  return count;
 }
 
 std::vector<SpaceSaving::Item> SpaceSaving::top(size_t n) const {

@@ -21,7 +21,8 @@ class SpaceSaving {
 
   explicit SpaceSaving(size_t capacity);  // at least 1
 
-  void add(uint64_t key, uint64_t weight = 1);
+  // Returns the key's new count.
+  uint64_t add(uint64_t key, uint64_t weight = 1);
   // The n largest counts, largest first. Every key with a true count above total / capacity is
   // among the items.
   std::vector<Item> top(size_t n) const;
@@ -29,6 +30,8 @@ class SpaceSaving {
   void halve();
 
   uint64_t total() const { return total_; }
+  // No key that is not held has a true count above this.
+  uint64_t least() const { return heap_.size() < capacity_ ? 0 : heap_.front().count; }
   size_t size() const { return heap_.size(); }
 
  private:

@@ -27,7 +27,7 @@ void bound_by_fixed_work(const std::vector<double>& work, double capacity, Bound
 void bound_random_split(const Layout& layout, Bound& bound) {
   std::vector<double> work = node_write_work(layout);
   for (const CachedObject& object : layout.cached) {
-    const double part = object.share * (1 - layout.scenario.writes) / object.copies;
+    const double part = object.share * layout.scenario.copy_reads() / object.copies;
     for (const uint16_t node : layout.holders_of(object)) work[node] += part;
   }
   bound_by_fixed_work(work, layout.scenario.capacity_of_node(), bound);
@@ -43,7 +43,7 @@ void bound_random_split(const Layout& layout, Bound& bound) {
 double rate_of(const Layout& layout, const Cut& cut, const std::vector<double>& fixed) {
   double work = 0;
   for (const uint32_t i : cut.objects)
-    work += layout.cached[i].share * (1 - layout.scenario.writes);
+    work += layout.cached[i].share * layout.scenario.copy_reads();
   for (const uint16_t node : cut.nodes) work += fixed[node];
   return layout.scenario.capacity_of_node() * static_cast<double>(cut.nodes.size()) / work;
 }
@@ -62,7 +62,7 @@ Cut everything(const Layout& layout) {
 // Hall's condition; the rate that J allows is the next one. Each step finds a tighter set.
 void bound_best_split(const Layout& layout, Bound& bound) {
   const double capacity = layout.scenario.capacity_of_node();
-  const double reads = 1 - layout.scenario.writes;
+  const double reads = layout.scenario.copy_reads();
   const std::vector<double> fixed = node_write_work(layout);
   bound_by_fixed_work(fixed, capacity, bound);
   if (layout.cached.empty() || reads <= 0) return;
@@ -100,7 +100,7 @@ std::vector<double> server_work(const Layout& layout) {
   std::vector<double> work = layout.cold_share;
   for (const CachedObject& object : layout.cached) {
     const double per_write = 1 + layout.scenario.cost.server_per_copy * object.copies;
-    work[object.server] += object.share * writes * per_write;
+    work[object.server] += object.share * (writes * per_write + layout.scenario.direct);
   }
   return work;
 }

@@ -142,5 +142,15 @@ TEST(MaxFlow, NothingIsCutWhenAllFits) {
   EXPECT_EQ(find_cut(problem).nodes.size(), 2U);
 }
 
+TEST(Fluid, ReadsThatNoCopyAnswersAreTheServersWork) {
+  Scenario scenario;
+  scenario.racks = scenario.spines = scenario.servers_per_rack = 1;
+  scenario.objects_per_node = 1;
+  scenario.direct = 0.25;
+  const Bound bound = fluid_bound(make_layout(scenario, Demand{.head = {1.0}}));
+  EXPECT_NEAR(bound.server_rate, 4, 1e-9);
+  EXPECT_NEAR(bound.node_rate, 2 / 0.75, 1e-9);
+}
+
 }  // namespace
 }  // namespace ballast::sim

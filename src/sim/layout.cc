@@ -31,18 +31,18 @@ balance::Mechanism mechanism_of(Scheme scheme) {
   return balance::Mechanism::kDistCache;
 }
 
-// Where an object's key falls. Ranks stand for keys: both values are independent hashes of them.
-struct Key {
-  uint64_t hash;
-  size_t slot;
-};
-Key key_of(uint64_t rank, uint64_t seed) {
+// Where an object's key falls. Ranks stand for keys that are not known: both values are independent
+// hashes of them.
+ObjectKey key_of(uint64_t rank, const Demand& demand, uint64_t seed) {
+  if (rank < demand.keys.size()) return demand.keys[rank];
   const uint64_t hash = balance::mix(rank, balance::mix(seed, 17));
   return {hash, balance::reduce(balance::mix(rank, balance::mix(seed, 29)), balance::kSlots)};
 }
 
 balance::SlotMap make_slots(const Scenario& scenario) {
-  return balance::SlotMap(std::vector<size_t>(scenario.racks, scenario.servers_per_rack));
+  std::vector<size_t> servers(scenario.racks, scenario.servers() / scenario.racks);
+  for (size_t rack = 0; rack < scenario.servers() % scenario.racks; ++rack) ++servers[rack];
+  return balance::SlotMap(servers);
 }
 
 double normal(Random& random) {
@@ -78,7 +78,7 @@ class Filler {
         candidates_(placement_.max_candidates(mechanism_, scenario.spines) + 1) {}
 
   // Appends the object's holders; returns how many.
-  uint32_t place(const Key& key, double share, std::vector<uint16_t>& holders) {
+  uint32_t place(const ObjectKey& key, double share, std::vector<uint16_t>& holders) {
     if (mechanism_ == balance::Mechanism::kNoCache) return 0;
     size_t count = placement_.candidates(mechanism_, key.hash, key.slot, candidates_.data(),
                                          copies_per_layer(share));
@@ -180,7 +180,7 @@ Layout make_layout(const Scenario& scenario, const Demand& demand) {
   const balance::SlotMap slots = make_slots(scenario);
   Filler filler(scenario);
   for (size_t rank = 0; rank < demand.head.size(); ++rank) {
-    const Key key = key_of(rank, scenario.seed);
+    const ObjectKey key = key_of(rank, demand, scenario.seed);
     const double share = demand.head[rank];
     const uint16_t server = slots.shard(key.slot);
     const auto first = static_cast<uint32_t>(layout.holders.size());

@@ -23,12 +23,19 @@ inline constexpr Scheme kSchemes[] = {Scheme::kNoCache, Scheme::kPartition, Sche
                                       Scheme::kDistCache, Scheme::kRandomSplit};
 const char* scheme_name(Scheme scheme);
 
+// What of a key decides its place.
+struct ObjectKey {
+  uint64_t hash = 0;
+  size_t slot = 0;
+};
+
 // Shares of all requests by object, most frequent first. Only the head is held one by one; of the
 // tail the sum and the sum of squares are exact.
 struct Demand {
   std::vector<double> head;
   double tail = 0;
   double tail_squares = 0;
+  std::vector<ObjectKey> keys = {};  // of the first ranks, where known; the others' are random
 };
 Demand zipf_demand(uint64_t objects, double alpha, size_t head);
 
@@ -51,13 +58,16 @@ struct Scenario {
   uint64_t seed = 1;
   double server_capacity = 1;
   double node_capacity = 0;       // 0: the sum of a rack's servers, as in the paper's evaluation
+  size_t server_count = 0;        // if not 0: so many in all, dealt evenly to the racks
   double writes = 0;              // share of the requests
+  double direct = 0;              // share of the requests: reads that no copy answers
   WriteCost cost = {};            //
   double more_copies_at = 0;      // > 0: at this total rate no copy shall get over a quarter of a
                                   // node's capacity, so very hot objects get further spines
   std::vector<size_t> dead = {};  // spines of layer 1 out of the placement
 
-  size_t servers() const { return racks * servers_per_rack; }
+  size_t servers() const { return server_count > 0 ? server_count : racks * servers_per_rack; }
+  double copy_reads() const { return 1 - writes - direct; }  // reads that a copy may answer
   size_t nodes() const { return racks + (layers - 1) * spines; }
   double capacity_of_node() const;
 };

@@ -91,5 +91,38 @@ TEST(Layout, VeryHotObjectsGetFurtherSpines) {
   EXPECT_EQ(layout.cached.back().copies, 1);
 }
 
+TEST(Layout, ServersAreDealtEvenlyToTheRacks) {
+  Scenario scenario;
+  scenario.racks = 3;
+  scenario.server_count = 10;
+  scenario.spines = 2;
+  scenario.objects_per_node = 10;
+  scenario.objects = 100'000;
+  scenario.alpha = 0;
+  const Layout layout = make_layout(scenario);
+  ASSERT_EQ(layout.cold_share.size(), 10U);
+  for (const double share : layout.cold_share) EXPECT_NEAR(share, 0.1, 0.01);
+  // Four servers of the first rack, three of each other.
+  for (const CachedObject& object : layout.cached) {
+    for (const uint16_t node : layout.holders_of(object)) {
+      if (node >= 3) continue;
+      EXPECT_EQ(node, object.server < 4 ? 0 : object.server < 7 ? 1 : 2);
+    }
+  }
+}
+
+TEST(Layout, KnownKeysAreWhereTheirSlotsAre) {
+  Scenario scenario;
+  scenario.racks = 4;
+  scenario.servers_per_rack = 1;
+  scenario.spines = 4;
+  scenario.objects_per_node = 8;
+  Demand demand{.head = {0.4, 0.3, 0.3}, .tail = 0};
+  demand.keys = {{1, 0}, {2, balance::kSlots - 1}};
+  const Layout layout = make_layout(scenario, demand);
+  EXPECT_EQ(layout.cached[0].server, 0);
+  EXPECT_EQ(layout.cached[1].server, 3);
+}
+
 }  // namespace
 }  // namespace ballast::sim

@@ -90,11 +90,16 @@ void QueueingModel::step(Nanos now) {
   const uint32_t drawn = table_.pick(random_.next());
   ++counts_.requests;
   const auto cached = static_cast<uint32_t>(layout_->cached.size());
+  const double writes = layout_->scenario.writes;
+  const double not_reads = writes + layout_->scenario.direct;
+  const double kind = not_reads > 0 && drawn < cached ? random_.unit() : 1;
   bool done = false;
   if (drawn >= cached) {
     done = !crosses_dead_spine() && offer(servers_[drawn - cached], now, 1);
-  } else if (layout_->scenario.writes > 0 && random_.unit() < layout_->scenario.writes) {
+  } else if (kind < writes) {
     done = !crosses_dead_spine() && write(drawn, now);
+  } else if (kind < not_reads) {
+    done = !crosses_dead_spine() && offer(servers_[layout_->cached[drawn].server], now, 1);
   } else {
     done = read(drawn, now);
   }
