@@ -148,7 +148,7 @@ TEST_F(PlanTrace, PlanSaysWhatATraceNeeds) {
   EXPECT_NE(text.out.find("Zipf 1.00"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("key1 "), std::string::npos) << text.out;
   EXPECT_TRUE(run(options + "--json").out.starts_with("{"));
-  EXPECT_NE(run(options + "--server-rate 1e6").out.find("No cache is needed"), std::string::npos);
+  EXPECT_NE(run(options + "--server-rate 1e7").out.find("No cache is needed"), std::string::npos);
   const Outcome piped = run("plan --from keys - --rate 1e6 < " + path_);
   EXPECT_EQ(piped.status, 0) << piped.err;
   EXPECT_EQ(run(options + "--writes 1").status, 1);
