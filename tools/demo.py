@@ -24,12 +24,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness import (HarnessError, RedisServer, Tier, ballast_binary, run,  # noqa: E402
                      wait_until)
 
-RACKS = 4
-SHARDS_PER_RACK = 8
-SPINES = 4
-KEYS = 100_000
-ZIPF = 0.99
-WRITES = 0.02
 VALUE_SIZE = 64
 SAMPLE = 4  # so slow a rack would be known only after minutes by one read in 64
 LEAST_GAIN = 3.0
@@ -88,25 +82,26 @@ def busiest(counts):
     return max(counts) * len(counts) / sum(counts) if sum(counts) else None
 
 
-def start_shards(stack):
-    say(f"starting {RACKS * SHARDS_PER_RACK} redis-servers in {RACKS} racks")
+def start_shards(options, stack):
+    count = options.racks * options.shards
+    say(f"starting {count} redis-servers in {options.racks} racks")
 
     def start(number):
         return RedisServer(name=f"shard{number}")
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(start, number) for number in range(RACKS * SHARDS_PER_RACK)]
+        jobs = [pool.submit(start, number) for number in range(count)]
         concurrent.futures.wait(jobs)
     for job in jobs:
         if job.exception() is None:
             stack.enter_context(job.result())
     shards = [job.result() for job in jobs]
-    return [shards[i:i + SHARDS_PER_RACK] for i in range(0, len(shards), SHARDS_PER_RACK)]
+    return [shards[i:i + options.shards] for i in range(0, count, options.shards)]
 
 
-def load(racks):
-    say(f"writing {KEYS:,} keys")
-    with Tier(racks, SPINES, ["--mechanism", "nocache"]) as tier:
-        run([ballast_binary(), "bench", "--target", tier.address, "--keys", KEYS, "--load",
+def load(options, racks):
+    say(f"writing {options.keys:,} keys")
+    with Tier(racks, options.spines, ["--mechanism", "nocache"]) as tier:
+        run([ballast_binary(), "bench", "--target", tier.address, "--keys", options.keys, "--load",
              "--value-size", VALUE_SIZE, "--seconds", 0])
         tier.stop()
 
@@ -121,15 +116,16 @@ def watch(child, until, words):
 
 def measure(options, racks, mechanism):
     limits = ["--mechanism", mechanism, "--shard-rate", options.rate,
-              "--node-rate", options.rate * SHARDS_PER_RACK,
+              "--node-rate", options.rate * options.shards,
               "--cache-objects", options.cache_objects, "--shard-timeout", "20s",
               "--sample", SAMPLE]
-    argv = [ballast_binary(), "bench", "--keys", KEYS, "--zipf", ZIPF, "--writes", WRITES,
+    argv = [ballast_binary(), "bench", "--keys", options.keys, "--zipf", options.zipf,
+            "--writes", options.writes,
             "--value-size", VALUE_SIZE, "--connections", options.connections, "--verify", "--json",
             "--seconds", options.seconds, "--warmup", options.warmup]
     words = f"{MECHANISMS[mechanism]}: {options.warmup} s of warm-up, {options.seconds} s measured"
     say(words)
-    with Tier(racks, SPINES, limits) as tier:
+    with Tier(racks, options.spines, limits) as tier:
         wait_until(lambda: status_of(tier)["ready"], what="the tier")
         child = subprocess.Popen([str(word) for word in argv + ["--target", tier.address]],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -199,6 +195,8 @@ def verdict(rows):
         if row["errors"]:
             first = next(iter(row["error_texts"]), "")
             wrong.append(f"{MECHANISMS[row['mechanism']]}: {row['errors']} errors: {first}")
+    if not {"distcache", "nocache"} <= by_name.keys():
+        return None, wrong
     gain = by_name["distcache"]["throughput"] / max(by_name["nocache"]["throughput"], 1)
     if gain < LEAST_GAIN:
         wrong.append(f"DistCache carries {gain:.1f} times NoCache, not {LEAST_GAIN:g} times")
@@ -212,11 +210,12 @@ def show(options, rows):
                           "cache_objects": options.cache_objects, "gain": gain, "wrong": wrong,
                           "rows": rows}, indent=2))
         return wrong
-    shards = RACKS * SHARDS_PER_RACK
-    node_rate = options.rate * SHARDS_PER_RACK
+    shards = options.racks * options.shards
+    node_rate = options.rate * options.shards
     print(f"""
-{shards} redis-servers in {RACKS} racks, {RACKS} leaves, {SPINES} spines;
-{KEYS:,} keys, Zipf {ZIPF}, {100 * WRITES:g} % writes, {VALUE_SIZE}-byte values.
+{shards} redis-servers in {options.racks} racks, {options.racks} leaves, {options.spines} spines;
+{options.keys:,} keys, Zipf {options.zipf}, {100 * options.writes:g} % writes, \
+{VALUE_SIZE}-byte values.
 A shard answers {options.rate:,} requests/s at most, a leaf or spine {node_rate:,};
 {options.cache_objects:,} objects a node; {options.connections} connections.
 
@@ -225,7 +224,7 @@ A shard answers {options.rate:,} requests/s at most, a leaf or spine {node_rate:
 {sum(row['checked_reads'] for row in rows):,} reads were checked while running.""")
     if wrong:
         print("\n".join(wrong))
-    else:
+    elif gain:
         print(f"DistCache carries {gain:.1f} times what the shards carry alone; no stale read.")
     program = ballast_binary()
     with contextlib.suppress(ValueError):
@@ -251,6 +250,19 @@ def parse(arguments):
                         help="seconds before measuring (default %(default)s)")
     parser.add_argument("--seconds", type=int, default=10, metavar="S",
                         help="seconds measured (default %(default)s)")
+    parser.add_argument("--racks", type=int, default=4, metavar="N",
+                        help="racks, each with a leaf (default %(default)s)")
+    parser.add_argument("--shards", type=int, default=8, metavar="N",
+                        help="redis-servers in each rack (default %(default)s)")
+    parser.add_argument("--spines", type=int, default=4, metavar="N", help="default %(default)s")
+    parser.add_argument("--keys", type=int, default=100_000, metavar="N",
+                        help="default %(default)s")
+    parser.add_argument("--zipf", type=float, default=0.99, metavar="A",
+                        help="skew of the requests (default %(default)s)")
+    parser.add_argument("--writes", type=float, default=0.02, metavar="SHARE",
+                        help="share of writes (default %(default)s)")
+    parser.add_argument("--mechanism", action="append", choices=MECHANISMS,
+                        help="only this one; may be repeated (default all)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args(arguments)
 
@@ -265,9 +277,10 @@ def main():
         signal.signal(number, stop_on_signal)
     try:
         with contextlib.ExitStack() as stack:
-            racks = start_shards(stack)
-            load(racks)
-            rows = [measure(options, racks, mechanism) for mechanism in MECHANISMS]
+            racks = start_shards(options, stack)
+            load(options, racks)
+            rows = [measure(options, racks, mechanism)
+                    for mechanism in options.mechanism or MECHANISMS]
             say("stopping the redis-servers", passing=True)
         say.clear()
         return 1 if show(options, rows) else 0

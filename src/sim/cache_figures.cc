@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cache_figures.h"
 
+#include <fmt/format.h>
+
 #include "balance/hash.h"
 
 namespace ballast::sim {
 namespace {
 
 constexpr FigureKind<CacheFigureOptions> kKinds[] = {
+    {"schemes", "all schemes at one setting: fluid bound and sustained rate", schemes_figure},
     {"skew", "throughput of all schemes by the skew of the requests", skew_figure},
     {"cache-size", "throughput by how many objects the nodes hold", cache_size_figure},
     {"scale", "throughput by the number of racks, and how straight the line is", scale_figure},
@@ -14,8 +17,13 @@ constexpr FigureKind<CacheFigureOptions> kKinds[] = {
     {"failure", "an eighth of the spines fails, is remapped, returns", failure_figure},
     {"theory", "the theorem's condition and the object set that binds", theory_figure},
     {"stability", "queues over time: two choices and a random split at one rate", stability_figure},
+    {"warmup", "from empty nodes on, and when other objects turn hot: admission at work",
+     warmup_figure},
     {"telemetry", "throughput by the age of loads, routers, own-sent correction", telemetry_figure},
 };
+
+// How long admission takes to know the hottest objects well.
+constexpr Nanos kAdmitted = 10 * kSecond;
 
 }  // namespace
 
@@ -39,6 +47,23 @@ double sustained_near(const Layout& layout, double bound, const CacheFigureOptio
                         bound * 1.1);
 }
 
+double sustained_admitted(const Scenario& scenario, double bound, const CacheFigureOptions& options,
+                          size_t run) {
+  const Layout candidates = make_candidates(scenario);
+  QueueingOptions queueing = queueing_of_run(options, run);
+  queueing.admit_objects = scenario.objects_per_node;
+  Timing timing = options.timing;
+  timing.warm_up = std::max(timing.warm_up, kAdmitted);
+  return sustained_rate(candidates, queueing, timing, bound * 0.8, bound * 1.4);
+}
+
+std::string load_text(const Scenario& scenario) {
+  const std::string skew =
+      scenario.alpha > 0 ? fmt::format("Zipf {:g}", scenario.alpha) : "uniform";
+  return scenario.writes > 0 ? fmt::format("{}, {:.3g} % writes", skew, scenario.writes * 100)
+                             : skew + ", read-only";
+}
+
 std::vector<Setting> settings_of(const CacheFigureOptions& options) {
   const Scenario& scenario = options.scenario;
   const QueueingOptions& queueing = options.queueing;
@@ -49,6 +74,8 @@ std::vector<Setting> settings_of(const CacheFigureOptions& options) {
           {"objects", uint64_t{scenario.objects}},
           {"objects_per_node", uint64_t{scenario.objects_per_node}},
           {"zipf", scenario.alpha},
+          {"writes", scenario.writes},
+          {"bench_keys", scenario.bench_keys},
           {"node_capacity", scenario.capacity_of_node()},
           {"server_requests_per_second", queueing.requests_per_unit},
           {"routers", uint64_t{queueing.routers}},

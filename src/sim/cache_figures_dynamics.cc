@@ -56,8 +56,7 @@ std::vector<double> failure_line(const CacheFigureOptions& options, bool cross_s
 
 Figure failure_figure(const CacheFigureOptions& options) {
   Figure figure{.name = "failure",
-                .title = fmt::format("An eighth of the spines fails, Zipf {:g}, read-only",
-                                     options.scenario.alpha),
+                .title = "An eighth of the spines fails, " + load_text(options.scenario),
                 .x_title = "seconds",
                 .y_title = "answered, % of the requests sent",
                 .x = seconds(kFailureSeconds)};
@@ -89,14 +88,55 @@ Figure failure_figure(const CacheFigureOptions& options) {
   return figure;
 }
 
+Figure warmup_figure(const CacheFigureOptions& options) {
+  constexpr size_t kSeconds = 20;
+  constexpr size_t kShiftAfter = 10;
+  Figure figure{
+      .name = "warmup",
+      .title = "From empty nodes on; other objects turn hot, " + load_text(options.scenario),
+      .x_title = "seconds",
+      .y_title = "% of the requests",
+      .x = seconds(kSeconds)};
+  figure.series = {{"answered by copies"}, {"lost"}, {"answered by copies, hottest held"}};
+  fill_lines(figure, options.runs, [&](size_t s, size_t run) {
+    const Scenario scenario = scenario_of_run(options, run);
+    const Layout hottest = make_layout(scenario);
+    const Layout layout = s == 2 ? hottest : make_candidates(scenario);
+    QueueingOptions queueing = queueing_of_run(options, run);
+    queueing.rate = fluid_bound(hottest).rate / 2;
+    if (s < 2) queueing.admit_objects = scenario.objects_per_node;
+    QueueingModel model(layout, queueing);
+    std::vector<double> line;
+    for (size_t second = 0; second < kSeconds; ++second) {
+      if (second == kShiftAfter && s < 2) model.shift(layout.cached.size() / 2);
+      model.run(static_cast<Nanos>(second + 1) * kSecond);
+      const Counts counts = model.take_counts();
+      const auto requests = static_cast<double>(counts.requests);
+      line.push_back(100 *
+                     (s == 1 ? counts.loss() : static_cast<double>(counts.at_nodes) / requests));
+    }
+    return line;
+  });
+  figure.notes = {
+      fmt::format("sent at half of the fluid bound, {:.0f} requests a second in the first run",
+                  fluid_bound(make_layout(scenario_of_run(options, 0))).rate / 2 *
+                      options.queueing.requests_per_unit),
+      fmt::format("nodes hold what the product's admission picks; routers send one in {} of the "
+                  "reads of objects without a copy to a node",
+                  options.queueing.sample),
+      fmt::format("after {} s the requests go to other objects, as skewed as before", kShiftAfter),
+      "hottest held: for comparison, what copies answer when each node holds the hottest of its "
+      "objects from the start"};
+  return figure;
+}
+
 Figure stability_figure(const CacheFigureOptions& options) {
   constexpr size_t kSeconds = 10;
-  Figure figure{
-      .name = "stability",
-      .title = fmt::format("Queues at one rate, Zipf {:g}, read-only", options.scenario.alpha),
-      .x_title = "seconds",
-      .y_title = "requests waiting at the fullest node",
-      .x = seconds(kSeconds)};
+  Figure figure{.name = "stability",
+                .title = "Queues at one rate, " + load_text(options.scenario),
+                .x_title = "seconds",
+                .y_title = "requests waiting at the fullest node",
+                .x = seconds(kSeconds)};
   figure.series = {{"two choices"}, {"random split"}};
   const auto bounds = [&](size_t run) {
     Scenario scenario = scenario_of_run(options, run);
@@ -136,8 +176,7 @@ Figure telemetry_figure(const CacheFigureOptions& options) {
   constexpr Nanos kIntervals[] = {0, kMillisecond, 10 * kMillisecond, 100 * kMillisecond, kSecond};
   constexpr size_t kRouters[] = {1, 32, 1000};
   Figure figure{.name = "telemetry",
-                .title = fmt::format("Sustained rate by the age of loads, Zipf {:g}, read-only",
-                                     options.scenario.alpha),
+                .title = "Sustained rate by the age of loads, " + load_text(options.scenario),
                 .x_title = "least time between a node's reports to one router",
                 .y_title = "sustained, % of the fluid bound",
                 .x = {"each reply", "1 ms", "10 ms", "100 ms", "1 s"}};

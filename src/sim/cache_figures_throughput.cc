@@ -19,6 +19,10 @@ constexpr const char* kSustainedNote =
     "fluid: no node or server above its capacity, requests divisible. sustained: the queueing "
     "model, under 1 % lost in all and at each node and server; Poisson arrivals and finite queues "
     "put it a few percent to either side of the fluid bound";
+constexpr const char* kAdmissionNote =
+    "admission: nodes start empty and hold what the product's admission picks from what they are "
+    "asked. An object that is read at one node is not counted at the other, so fewer objects are "
+    "held twice than with the hottest of each node's, which the other columns have";
 constexpr const char* kCapacityNote =
     "a node's capacity counts the requests it answers; reads of objects without a copy go "
     "straight to their server and pass no node";
@@ -26,8 +30,9 @@ constexpr const char* kReplicationNote =
     "CacheReplication: each spine holds the same hottest objects, the leaves the next ones of "
     "their rack; all schemes have the same nodes and room";
 constexpr const char* kInvalidNote =
-    "sustained lies far below the fluid bound: while a write is under way no copy is "
-    "good, and the object's reads flood its server; the fluid model leaves that out";
+    "sustained lies below the fluid bound: while a write is under way no copy is good, and the "
+    "object's reads go on to its server, where those of each router share reads; the fluid model "
+    "leaves that out";
 constexpr const char* kWritesNote =
     "writes are spread like the reads. With any skew the hottest object's server, which does all "
     "its writes, binds every scheme soon: DistCache falls with 1/writes too, CacheReplication by "
@@ -70,10 +75,36 @@ std::string binding(const Scenario& scenario) {
 
 }  // namespace
 
+Figure schemes_figure(const CacheFigureOptions& options) {
+  Figure figure{
+      .name = "schemes",
+      .title = "Throughput of each scheme, " + load_text(options.scenario),
+      .x_title = "scheme",
+      .y_title = kThroughput,
+      .series = {named("fluid bound"), named("sustained"), named("sustained, admission")}};
+  for (const Scheme scheme : kSchemes) figure.x.emplace_back(scheme_name(scheme));
+  fill_cells(figure, options.runs, [&](size_t s, size_t x, size_t run) {
+    Scenario scenario = scenario_of_run(options, run);
+    scenario.scheme = kSchemes[x];
+    const double bound = fluid_bound(make_layout(scenario)).rate;
+    return s == 2 ? sustained_admitted(scenario, bound, options, run)
+                  : throughput(scenario, s == 1, options, run);
+  });
+  figure.notes = {kSustainedNote, kAdmissionNote, kCapacityNote, kReplicationNote};
+  for (size_t x = 0; x < figure.x.size(); ++x) {
+    Scenario scenario = scenario_of_run(options, 0);
+    scenario.scheme = kSchemes[x];
+    figure.notes.push_back(fmt::format("{}: {}", figure.x[x], binding(scenario)));
+  }
+  return figure;
+}
+
 Figure skew_figure(const CacheFigureOptions& options) {
   constexpr double kAlphas[] = {0, 0.9, 0.95, 0.99};
   Figure figure{.name = "skew",
-                .title = "Throughput by skew, read-only",
+                .title = options.scenario.writes > 0 ? fmt::format("Throughput by skew, {} writes",
+                                                                   percent(options.scenario.writes))
+                                                     : "Throughput by skew, read-only",
                 .x_title = "Zipf parameter",
                 .y_title = kThroughput,
                 .x = {"uniform", "0.9", "0.95", "0.99"}};
@@ -109,8 +140,7 @@ Figure skew_figure(const CacheFigureOptions& options) {
 Figure cache_size_figure(const CacheFigureOptions& options) {
   constexpr double kParts[] = {0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1};
   Figure figure{.name = "cache-size",
-                .title = fmt::format("Throughput by cache size, Zipf {:g}, read-only",
-                                     options.scenario.alpha),
+                .title = "Throughput by cache size, " + load_text(options.scenario),
                 .x_title = "objects held by all nodes",
                 .y_title = kThroughput};
   const auto held = [&](size_t x) {
@@ -133,12 +163,11 @@ Figure cache_size_figure(const CacheFigureOptions& options) {
 
 Figure scale_figure(const CacheFigureOptions& options) {
   constexpr size_t kRacks[] = {8, 16, 32, 64, 128};
-  Figure figure{
-      .name = "scale",
-      .title = fmt::format("Throughput by scale, Zipf {:g}, read-only", options.scenario.alpha),
-      .x_title =
-          fmt::format("racks of {} servers, as many spines", options.scenario.servers_per_rack),
-      .y_title = kThroughput};
+  Figure figure{.name = "scale",
+                .title = "Throughput by scale, " + load_text(options.scenario),
+                .x_title = fmt::format("racks of {} servers, as many spines",
+                                       options.scenario.servers_per_rack),
+                .y_title = kThroughput};
   for (const size_t racks : kRacks) figure.x.push_back(fmt::format("{}", racks));
   for (const Scheme scheme : kCompared) figure.series.push_back(named(scheme_name(scheme)));
   figure.series.push_back(named("DistCache, more copies"));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -10,6 +12,7 @@
 #include "balance/zipf.h"
 #include "base/check.h"
 #include "base/random.h"
+#include "proto/slot.h"
 
 namespace ballast::sim {
 namespace {
@@ -33,8 +36,13 @@ balance::Mechanism mechanism_of(Scheme scheme) {
 
 // Where an object's key falls. Ranks stand for keys that are not known: both values are independent
 // hashes of them.
-ObjectKey key_of(uint64_t rank, const Demand& demand, uint64_t seed) {
+ObjectKey key_of(uint64_t rank, const Demand& demand, const Scenario& scenario) {
   if (rank < demand.keys.size()) return demand.keys[rank];
+  if (scenario.bench_keys) {
+    const std::string key = fmt::format("key:{:012}", rank);
+    return {balance::key_hash(key), proto::key_slot(key)};
+  }
+  const uint64_t seed = scenario.seed;
   const uint64_t hash = balance::mix(rank, balance::mix(seed, 17));
   return {hash, balance::reduce(balance::mix(rank, balance::mix(seed, 29)), balance::kSlots)};
 }
@@ -65,6 +73,11 @@ void spread_tail(Layout& layout, const Demand& demand, const balance::SlotMap& s
     layout.cold_share[server] += part[server] * demand.tail / sum;
   }
   layout.tail_share = demand.tail;
+}
+
+// Objects held one by one: more than the nodes have room for.
+size_t head_of(const Scenario& scenario) {
+  return std::max(kLeastHead, 8 * scenario.nodes() * scenario.objects_per_node);
 }
 
 // Gives copies out, hottest object first.
@@ -155,7 +168,9 @@ Demand zipf_demand(uint64_t objects, double alpha, size_t head) {
 
 balance::Placement make_placement(const Scenario& scenario) {
   const balance::SlotMap slots = make_slots(scenario);
-  balance::Placement placement(scenario.layers, balance::mix(scenario.seed, 7));
+  balance::Placement placement =
+      scenario.bench_keys ? balance::Placement(scenario.layers)
+                          : balance::Placement(scenario.layers, balance::mix(scenario.seed, 7));
   std::vector<uint16_t> homes(balance::kSlots);
   for (size_t slot = 0; slot < homes.size(); ++slot) homes[slot] = slots.rack(slot);
   placement.set_homes(std::move(homes));
@@ -164,7 +179,8 @@ balance::Placement make_placement(const Scenario& scenario) {
     for (size_t i = 0; i < scenario.spines; ++i) {
       const size_t id = scenario.racks + (layer - 1) * scenario.spines + i;
       const bool dead = layer == 1 && std::count(scenario.dead.begin(), scenario.dead.end(), i) > 0;
-      members.push_back({static_cast<uint16_t>(id), !dead, 0});
+      const uint64_t name = scenario.bench_keys ? balance::key_hash(fmt::format("spine-{}", i)) : 0;
+      members.push_back({static_cast<uint16_t>(id), !dead, name});
     }
     placement.set_members(layer, std::move(members));
   }
@@ -180,7 +196,7 @@ Layout make_layout(const Scenario& scenario, const Demand& demand) {
   const balance::SlotMap slots = make_slots(scenario);
   Filler filler(scenario);
   for (size_t rank = 0; rank < demand.head.size(); ++rank) {
-    const ObjectKey key = key_of(rank, demand, scenario.seed);
+    const ObjectKey key = key_of(rank, demand, scenario);
     const double share = demand.head[rank];
     const uint16_t server = slots.shard(key.slot);
     const auto first = static_cast<uint32_t>(layout.holders.size());
@@ -197,8 +213,13 @@ Layout make_layout(const Scenario& scenario, const Demand& demand) {
 }
 
 Layout make_layout(const Scenario& scenario) {
-  const size_t head = std::max(kLeastHead, 8 * scenario.nodes() * scenario.objects_per_node);
-  return make_layout(scenario, zipf_demand(scenario.objects, scenario.alpha, head));
+  return make_layout(scenario, zipf_demand(scenario.objects, scenario.alpha, head_of(scenario)));
+}
+
+Layout make_candidates(const Scenario& scenario) {
+  Scenario roomy = scenario;
+  roomy.objects_per_node = head_of(scenario);
+  return make_layout(roomy, zipf_demand(scenario.objects, scenario.alpha, head_of(scenario)));
 }
 
 }  // namespace ballast::sim

@@ -57,8 +57,11 @@ struct Scenario {
   Scheme scheme = Scheme::kDistCache;
   uint64_t seed = 1;
   double server_capacity = 1;
-  double node_capacity = 0;       // 0: the sum of a rack's servers, as in the paper's evaluation
-  size_t server_count = 0;        // if not 0: so many in all, dealt evenly to the racks
+  double node_capacity = 0;  // 0: the sum of a rack's servers, as in the paper's evaluation
+  size_t server_count = 0;   // if not 0: so many in all, dealt evenly to the racks
+  // Objects are the keys of `ballast bench` and spines those of `ballast cache up`, so that the
+  // placement is that of a real tier; else each seed has a placement of its own.
+  bool bench_keys = false;
   double writes = 0;              // share of the requests
   double direct = 0;              // share of the requests: reads that no copy answers
   WriteCost cost = {};            //
@@ -102,5 +105,7 @@ balance::Placement make_placement(const Scenario& scenario);
 Layout make_layout(const Scenario& scenario, const Demand& demand);
 // Of Zipf's law as the scenario says, with a head large enough for every node to fill.
 Layout make_layout(const Scenario& scenario);
+// The same objects, each with all the nodes that may hold it, as if those had room for all.
+Layout make_candidates(const Scenario& scenario);
 
 }  // namespace ballast::sim

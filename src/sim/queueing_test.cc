@@ -138,6 +138,46 @@ TEST(Queueing, WritesCostTheServerAndTheHolders) {
   EXPECT_GT(measure(costly, at(0.25), {0, 20 * kSecond}).loss(), 0.05);
 }
 
+TEST(Queueing, SharedReadsKeepTheReadersOfAWrittenObjectFromItsServer) {
+  Scenario scenario = small();
+  scenario.writes = 0.02;
+  const Layout layout = make_layout(scenario);
+  QueueingOptions options = at(0.8 * fluid_bound(layout).rate);
+  options.routers = 2;
+  const auto lost = [&](bool collapse) {
+    options.collapse = collapse;
+    QueueingModel model(layout, options);
+    model.run(5 * kSecond);
+    return model.take_counts().worst_loss;
+  };
+  EXPECT_LT(lost(true), 0.01);
+  EXPECT_GT(lost(false), 0.1);
+}
+
+TEST(Queueing, AdmissionFillsTheNodesAndFollowsWhatTurnsHot) {
+  const Scenario scenario = small();
+  const Layout hottest = make_layout(scenario);
+  const Layout candidates = make_candidates(scenario);
+  QueueingOptions options = at(0.5 * fluid_bound(hottest).rate);
+  const auto share = [](QueueingModel& model, Nanos until) {
+    model.take_counts();
+    model.run(until);
+    const Counts counts = model.take_counts();
+    return static_cast<double>(counts.at_nodes) / static_cast<double>(counts.requests);
+  };
+  QueueingModel fixed(hottest, options);
+  const double wanted = share(fixed, 2 * kSecond);
+  options.admit_objects = scenario.objects_per_node;
+  QueueingModel admitted(candidates, options);
+  EXPECT_LT(share(admitted, 50 * kMillisecond), 0.5 * wanted);
+  admitted.run(10 * kSecond);
+  EXPECT_GT(share(admitted, 12 * kSecond), 0.85 * wanted);
+  admitted.shift(candidates.cached.size() / 2);
+  EXPECT_LT(share(admitted, 12 * kSecond + 50 * kMillisecond), 0.5 * wanted);
+  admitted.run(24 * kSecond);
+  EXPECT_GT(share(admitted, 26 * kSecond), 0.85 * wanted);
+}
+
 TEST(Queueing, ADeadSpineLosesItsReadsUntilItIsOutOfThePlacement) {
   Scenario scenario = small();
   const Layout before = make_layout(scenario);
