@@ -22,8 +22,8 @@ constexpr FigureKind<CacheFigureOptions> kKinds[] = {
     {"telemetry", "throughput by the age of loads, routers, own-sent correction", telemetry_figure},
 };
 
-// How long admission takes to know the hottest objects well.
-constexpr Nanos kAdmitted = 10 * kSecond;
+// Requests of one server's time that admission takes to know the hottest objects well.
+constexpr double kAdmitted = 5000;
 
 }  // namespace
 
@@ -53,7 +53,8 @@ double sustained_admitted(const Scenario& scenario, double bound, const CacheFig
   QueueingOptions queueing = queueing_of_run(options, run);
   queueing.admit_objects = scenario.objects_per_node;
   Timing timing = options.timing;
-  timing.warm_up = std::max(timing.warm_up, kAdmitted);
+  timing.warm_up = std::max(timing.warm_up,
+                            static_cast<Nanos>(kAdmitted / queueing.requests_per_unit * kSecond));
   return sustained_rate(candidates, queueing, timing, bound * 0.8, bound * 1.4);
 }
 
