@@ -20,7 +20,7 @@ auto count_into(Count& target, uint32_t most) {
     if (!count) return Unexpected(count.error());
     if (*count < 1 || *count > most)
       return fail(ErrorCode::kInvalid, fmt::format("\"{}\": from 1 to {}", text, most));
-    target = *count;
+    target = static_cast<Count>(*count);
     return {};
   };
 }

@@ -28,6 +28,8 @@ constexpr Subcommand kSubcommands[] = {
     {"config show", "the configuration as it would be used, and where each value is from",
      run_config_show},
     {"plan", "how many cache nodes, how large, for a workload", run_plan},
+    {"lb agent", "tell balancers the load of the instance beside it", run_lb_agent},
+    {"lb load", "ask an instance's agent for its load", run_lb_load},
     {"sim cache", "simulate the cache tier at scale: throughput, queues, failure", run_sim_cache},
     {"version", "the version", run_version},
     {"help", "this, or the help of a command", run_help},

@@ -25,6 +25,8 @@ int run_bench(const Arguments& arguments);
 int run_cache_status(const Arguments& arguments);
 int run_config_check(const Arguments& arguments);
 int run_config_show(const Arguments& arguments);
+int run_lb_agent(const Arguments& arguments);
+int run_lb_load(const Arguments& arguments);
 int run_sim_cache(const Arguments& arguments);
 int run_version(const Arguments& arguments);
 

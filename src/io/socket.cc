@@ -84,6 +84,22 @@ Result<Fd> connect_tcp(const Address& address) {
   return fd;
 }
 
+Result<Fd> bind_udp(const Address& address) {
+  Fd fd(socket(address.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return fail_errno("socket", errno);
+  if (bind(fd.get(), raw(address), address.length) != 0)
+    return fail_errno("bind " + address.text() + " (UDP)", errno);
+  return fd;
+}
+
+Result<Fd> connect_udp(const Address& address) {
+  Fd fd(socket(address.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return fail_errno("socket", errno);
+  if (connect(fd.get(), raw(address), address.length) != 0)
+    return fail_errno("connect " + address.text() + " (UDP)", errno);
+  return fd;
+}
+
 Address local_address(int fd) {
   Address address;
   address.length = sizeof address.storage;

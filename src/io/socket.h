@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP sockets: resolving, listening, connecting; all non-blocking and close-on-exec.
+// TCP and UDP sockets: resolving, listening, connecting; all non-blocking and close-on-exec.
 #pragma once
 
 #include <netinet/in.h>
@@ -26,6 +26,8 @@ Result<Address> resolve(const std::string& host, uint16_t port);
 Result<Fd> listen_tcp(const Address& address);
 // Begins to connect; the socket is writable once connected, or has SO_ERROR set.
 Result<Fd> connect_tcp(const Address& address);
+Result<Fd> bind_udp(const Address& address);
+Result<Fd> connect_udp(const Address& address);  // sends to it, hears only it
 Address local_address(int fd);
 Address peer_address(int fd);
 int pending_error(int fd);  // SO_ERROR

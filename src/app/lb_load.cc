@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// ballast lb load: asks instances' agents once, as a balancer does, and prints what they say.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "app/flag_values.h"
+#include "app/lb_secret.h"
+#include "app/subcommand.h"
+#include "lb/load_client.h"
+#include "telemetry/table.h"
+
+namespace ballast::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFooter =
+    "With --agent-check the addresses are TCP ones that speak HAProxy's agent-check, which needs "
+    "no\n"
+    "secret.\n"
+    "\n"
+    "Exit status: 0 all answered; 1 not all did; 2 wrong usage.";
+
+struct Asked {
+  std::vector<std::string> words;
+  std::vector<model::Endpoint> agents;
+  std::string secret_file;
+  std::string secret;
+  Nanos timeout = kSecond;
+  bool check = false;
+  bool json = false;
+};
+
+template <typename Value>
+Json json_of(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json report_json(const proto::LoadReport& report) {
+  return {{"incarnation", fmt::format("{:016x}", report.incarnation)},
+          {"number", report.number},
+          {"utilisation", json_of(report.utilisation)},
+          {"cores", json_of(report.cores)},
+          {"connections", json_of(report.connections)},
+          {"accept_queue", json_of(report.accept_queue)},
+          {"latency_us", json_of(report.latency_us)}};
+}
+
+Json check_json(const proto::AgentCheck& check) {
+  using Admin = proto::AgentCheck::Admin;
+  using Health = proto::AgentCheck::Health;
+  Json out{{"weight", json_of(check.weight)},
+           {"most_connections", json_of(check.most_connections)},
+           {"admin", nullptr},
+           {"health", nullptr},
+           {"reason", check.reason}};
+  if (check.admin) {
+    out["admin"] = *check.admin == Admin::kReady   ? "ready"
+                   : *check.admin == Admin::kDrain ? "drain"
+                                                   : "maintenance";
+  }
+  if (check.health) out["health"] = *check.health == Health::kUp ? "up" : "down";
+  return out;
+}
+
+std::string shown(const Json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// A row for each agent, a column for each figure; the errors go to stderr.
+std::string table_text(const std::vector<Json>& rows) {
+  std::vector<telemetry::Column> columns{{"agent"}};
+  for (const Json& row : rows) {
+    if (row.contains("error") || columns.size() > 1) continue;
+    for (const auto& [name, value] : row.items())
+      if (name != "agent") columns.push_back({name, !value.is_string()});
+  }
+  telemetry::Table table(columns);
+  for (const Json& row : rows) {
+    if (row.contains("error")) continue;
+    std::vector<std::string> cells;
+    for (const telemetry::Column& column : columns) cells.push_back(shown(row.at(column.title)));
+    table.add(std::move(cells));
+  }
+  return columns.size() > 1 ? table.text() : "";
+}
+
+Json ask(const Asked& asked, const model::Endpoint& agent) {
+  Json row{{"agent", model::to_string(agent)}};
+  const auto take = [&row](const auto& answer, const auto& to_json) {
+    if (answer) {
+      row.update(to_json(*answer));
+    } else {
+      row["error"] = answer.error().message;
+    }
+  };
+  if (asked.check) {
+    take(lb::ask_agent_check(agent, asked.timeout), check_json);
+  } else {
+    take(lb::ask_agent(agent, asked.secret, asked.timeout), report_json);
+  }
+  return row;
+}
+
+Result<> take_agents(Asked& asked) {
+  if (asked.words.empty()) return fail(ErrorCode::kInvalid, "no agent is named");
+  for (const std::string& word : asked.words) {
+    const auto agent = model::parse_endpoint(word);
+    if (!agent) return fail(ErrorCode::kInvalid, word + ": " + agent.error().message);
+    asked.agents.push_back(*agent);
+  }
+  if (asked.check) return {};
+  auto secret = lb_secret(asked.secret_file);
+  if (!secret) return Unexpected(secret.error());
+  asked.secret = std::move(*secret);
+  return {};
+}
+
+}  // namespace
+
+int run_lb_load(const Arguments& arguments) {
+  Asked asked;
+  const CommandLine command{
+      .name = "ballast lb load",
+      .summary = "asks instances' agents for their load",
+      .flags = {{"--agent-check", "", "ask by HAProxy's agent-check", "", "", false,
+                 switch_into(asked.check)},
+                {"--secret-file", "FILE",
+                 "holds the secret; else the environment's BALLAST_LB_SECRET", "", "", false,
+                 text_into(asked.secret_file, "a file's name")},
+                {"--timeout", "DURATION", "how long to wait for each", "1s", "", false,
+                 duration_into(asked.timeout)},
+                {"--json", "", "print JSON", "", "", false, switch_into(asked.json)}},
+      .footer = kFooter,
+      .positional = "H:P...",
+      .rest = &asked.words};
+  if (const auto status = parse_command_line(command, arguments)) return *status;
+  if (const auto taken = take_agents(asked); !taken)
+    return usage_error(command.name, taken.error().message);
+  std::vector<Json> rows;
+  bool all = true;
+  for (const model::Endpoint& agent : asked.agents) {
+    rows.push_back(ask(asked, agent));
+    if (!rows.back().contains("error")) continue;
+    all = false;
+    std::fprintf(stderr, "%s: %s\n", command.name.c_str(),
+                 rows.back()["error"].get<std::string>().c_str());
+  }
+  std::fputs((asked.json ? Json(rows).dump(2) + "\n" : table_text(rows)).c_str(), stdout);
+  return all ? kExitDone : kExitFailed;
+}
+
+}  // namespace ballast::app

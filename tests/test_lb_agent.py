@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ballast lb agent` beside real load: a control group with a limit, connections, HAProxy."""
+
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness import Server, ballast_binary, free_port, run, wait_until
+
+SECRET = "what balancer and agents share"
+ENVIRONMENT = {"BALLAST_LB_SECRET": SECRET}
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+
+
+class Agent(Server):
+    def __init__(self, *options):
+        super().__init__("agent", ENVIRONMENT)
+        self.port, self.check_port = free_port(), free_port()
+        self.options = options
+        self.begin()
+
+    def argv(self):
+        return [ballast_binary(), "lb", "agent", "--listen", f"127.0.0.1:{self.port}",
+                "--agent-check", f"127.0.0.1:{self.check_port}", *self.options]
+
+    def ready(self):
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.check_port), 1).close()
+            return True
+        return False
+
+    def load(self, *words, check=True, env=None):
+        done = run([ballast_binary(), "lb", "load", "--json", *words, f"127.0.0.1:{self.port}"],
+                   check=check, env=env or ENVIRONMENT)
+        return json.loads(done.stdout)[0]
+
+
+def make_group(name, cores):
+    """A control group of its own, version 2 or 1, with a limit; skips where it may not be made."""
+    period = 100_000
+    quota = str(int(cores * period))
+    second = (CGROUPS / "cgroup.controllers").exists()
+    folders = ([CGROUPS / name] if second
+               else [CGROUPS / "cpu" / name, CGROUPS / "cpuacct" / name])
+    try:
+        if second:
+            (CGROUPS / "cgroup.subtree_control").write_text("+cpu", encoding="ascii")
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+        if second:
+            (folders[0] / "cpu.max").write_text(f"{quota} {period}", encoding="ascii")
+        else:
+            (folders[0] / "cpu.cfs_quota_us").write_text(quota, encoding="ascii")
+    except OSError as error:
+        for folder in folders:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        pytest.skip(f"no control group can be made here: {error}")
+    return folders
+
+
+@pytest.fixture(name="limited_group")
+def fixture_limited_group():
+    """The name of a control group that may use half a core, and how to put a process into it."""
+    name = f"ballast-test-{os.getpid()}"
+    folders = make_group(name, 0.5)
+
+    def enter(pid):
+        for folder in folders:
+            (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
+    yield f"/{name}", enter
+    for folder in folders:
+        wait_until(lambda: not (folder / "cgroup.procs").read_text(encoding="ascii"), what="exit")
+        folder.rmdir()
+
+
+def test_a_busy_group_is_at_its_own_limit(limited_group):
+    name, enter = limited_group
+    with Agent("--cgroup", name) as agent:
+        time.sleep(0.5)
+        idle = agent.load()
+        assert idle["cores"] == 0.5 and idle["utilisation"] < 0.05
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            enter(busy.pid)
+            wait_until(lambda: agent.load()["utilisation"] > 0.9, what="the load")
+        finally:
+            busy.kill()
+            busy.wait()
+        wait_until(lambda: agent.load()["utilisation"] < 0.05, what="the end of the load")
+
+
+def test_connections_and_latency_of_a_real_server(new_directory_server):
+    port = new_directory_server
+    with Agent("--port", port, "--probe", f"http://127.0.0.1:{port}/") as agent:
+        wait_until(lambda: agent.load()["latency_us"] is not None, what="a probe")
+        assert agent.load()["latency_us"] < 1_000_000
+        before = agent.load()["connections"]
+        held = [socket.create_connection(("127.0.0.1", port)) for _ in range(7)]
+        time.sleep(0.1)
+        assert agent.load()["connections"] >= before + 7
+        for one in held:
+            one.close()
+
+
+@pytest.fixture(name="new_directory_server")
+def fixture_new_directory_server(tmp_path):
+    port = free_port()
+    child = subprocess.Popen([sys.executable, "-m", "http.server", str(port), "--bind",
+                              "127.0.0.1"], cwd=tmp_path, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)), what="the server")
+        yield port
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_only_who_knows_the_secret_is_answered():
+    with Agent() as agent:
+        refused = agent.load("--timeout", "300ms", check=False,
+                             env={"BALLAST_LB_SECRET": "something else entirely"})
+        assert "no answer" in refused["error"]
+        assert agent.load()["number"] == 1
+
+
+def test_a_recorded_answer_does_not_pass_for_another():
+    """Somebody between replays the first answer ever after."""
+    with Agent() as agent, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as relay:
+        relay.bind(("127.0.0.1", 0))
+        relay.settimeout(10)
+        port = relay.getsockname()[1]
+
+        def ask():
+            return subprocess.Popen(
+                [str(ballast_binary()), "lb", "load", "--json", "--timeout", "500ms",
+                 f"127.0.0.1:{port}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env={**os.environ, **ENVIRONMENT})
+        with ask() as first:
+            question, client = relay.recvfrom(1024)
+            relay.sendto(question, ("127.0.0.1", agent.port))
+            answer, _ = relay.recvfrom(1024)
+            relay.sendto(answer, client)
+            assert json.loads(first.communicate()[0])[0]["number"] == 1
+        with ask() as second:
+            _, client = relay.recvfrom(1024)
+            relay.sendto(answer, client)
+            out, err = second.communicate()
+            assert "another request" in json.loads(out)[0]["error"], err
+            assert second.returncode == 1
+
+
+def test_haproxy_follows_the_load(tmp_path, limited_group):
+    """A real HAProxy asks by agent-check and takes what is free for the weight."""
+    binary = "/usr/sbin/haproxy"
+    if not os.access(binary, os.X_OK):
+        pytest.skip("haproxy is not installed: ./dev setup")
+    name, enter = limited_group
+    stats = tmp_path / "stats"
+    with Agent("--cgroup", name) as agent:
+        config = tmp_path / "haproxy.cfg"
+        config.write_text(f"""
+global
+  stats socket {stats} level admin
+defaults
+  timeout connect 1s
+  timeout client 1s
+  timeout server 1s
+backend web
+  server one 127.0.0.1:{free_port()} weight 100 agent-check agent-port {agent.check_port} \
+agent-inter 100ms
+""", encoding="ascii")
+        child = subprocess.Popen([binary, "-f", str(config), "-db"], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+
+        def row():
+            with socket.socket(socket.AF_UNIX) as admin:
+                admin.connect(str(stats))
+                admin.sendall(b"show stat\n")
+                text = b"".join(iter(lambda: admin.recv(65536), b"")).decode()
+            lines = text.lstrip("# ").splitlines()
+            names = lines[0].split(",")
+            rows = [dict(zip(names, line.split(","))) for line in lines[1:]]
+            return next(one for one in rows if one.get("svname") == "one")
+        try:
+            wait_until(stats.exists, what="HAProxy")
+            wait_until(lambda: row()["agent_status"] and int(row()["weight"]) >= 95,
+                       what="the weight of an idle instance")
+            with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+                try:
+                    enter(busy.pid)
+                    wait_until(lambda: int(row()["weight"]) <= 10,
+                               what="the weight of a busy instance")
+                finally:
+                    busy.kill()
+        finally:
+            child.terminate()
+            child.wait()
+
+
+@pytest.mark.parametrize("words, named", [
+    (["--window", "0ms"], "--window"), (["--port", "0"], "--port"), (["--port", "x"], "--port"),
+    (["--cgroup", "web"], "--cgroup"), (["--probe", "ftp://x"], "--probe"),
+    (["--listen", "nowhere"], "--listen"), (["--secret-file", "/no/such"], "/no/such")])
+def test_wrong_usage_is_refused(words, named):
+    done = run([ballast_binary(), "lb", "agent", *words], check=False, env=ENVIRONMENT)
+    assert done.returncode == 2 and named in done.stderr.decode(), done.stderr
+
+
+def test_what_cannot_be_had_is_named():
+    done = run([ballast_binary(), "lb", "agent", "--listen", "127.0.0.1:0", "--cgroup",
+                "/no/such/group"], check=False, env=ENVIRONMENT)
+    assert done.returncode == 1 and "/no/such/group" in done.stderr.decode()
+    short = run([ballast_binary(), "lb", "agent"], check=False,
+                env={"BALLAST_LB_SECRET": "short"})
+    assert short.returncode == 2 and "BALLAST_LB_SECRET" in short.stderr.decode()
