@@ -383,7 +383,7 @@ def run(argv, timeout_s=60, stdin=None, env=None, check=True):
                           timeout=timeout_s, env={**os.environ, **(env or {})}, check=False)
     if check and done.returncode != 0:
         raise HarnessError(
-            f"$ {' '.join(argv)}\nstatus {done.returncode}\n"
+            f"$ {' '.join(argv)[:2000]}\nstatus {done.returncode}\n"
             f"{done.stdout[-4000:].decode(errors='replace')}\n"
             f"{done.stderr[-4000:].decode(errors='replace')}")
     return done

@@ -222,3 +222,14 @@ def test_what_cannot_be_had_is_named():
     short = run([ballast_binary(), "lb", "agent"], check=False,
                 env={"BALLAST_LB_SECRET": "short"})
     assert short.returncode == 2 and "BALLAST_LB_SECRET" in short.stderr.decode()
+
+
+def test_polls_go_on_and_none_is_lost():
+    with Agent() as agent:
+        done = run([ballast_binary(), "lb", "load", "--json", "--seconds", "1", "--interval",
+                    "50ms", f"127.0.0.1:{agent.port}", f"127.0.0.1:{free_port()}"], check=False,
+                   env=ENVIRONMENT)
+        there, gone = json.loads(done.stdout)["agents"]
+        assert done.returncode == 1  # one never answered
+        assert there["answers"] >= 10 and there["missed"] <= 1 and there["utilisation"] is not None
+        assert gone["answers"] == 0 and gone["missed"] >= 10

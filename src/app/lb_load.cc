@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ballast lb load: asks instances' agents once, as a balancer does, and prints what they say.
+// ballast lb load: asks instances' agents, once or as often as a balancer does, and prints what
+// they say.
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
@@ -10,6 +15,7 @@
 #include "app/lb_secret.h"
 #include "app/subcommand.h"
 #include "lb/load_client.h"
+#include "lb/poller.h"
 #include "telemetry/table.h"
 
 namespace ballast::app {
@@ -18,9 +24,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFooter =
-    "With --agent-check the addresses are TCP ones that speak HAProxy's agent-check, which needs "
-    "no\n"
-    "secret.\n"
+    "With --agent-check the addresses are TCP ones that speak HAProxy's agent-check, which needs\n"
+    "no secret.\n"
+    "\n"
+    "With --seconds every agent is asked each --interval, all spread over it, and the table shows\n"
+    "the last answers, how many polls were missed in a row, and below how late polls left and how\n"
+    "soon they were answered.\n"
     "\n"
     "Exit status: 0 all answered; 1 not all did; 2 wrong usage.";
 
@@ -30,6 +39,8 @@ struct Asked {
   std::string secret_file;
   std::string secret;
   Nanos timeout = kSecond;
+  Nanos interval = 100 * kMillisecond;
+  double seconds = 0;  // 0: ask once
   bool check = false;
   bool json = false;
 };
@@ -90,6 +101,91 @@ std::string table_text(const std::vector<Json>& rows) {
   return columns.size() > 1 ? table.text() : "";
 }
 
+// Quantiles in microseconds.
+Json quantiles_json(const Histogram& histogram) {
+  const auto at = [&](double q) { return histogram.quantile(q) / kMicrosecond; };
+  return {{"p50", at(0.5)}, {"p99", at(0.99)}, {"max", histogram.max() / kMicrosecond}};
+}
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+std::vector<Json> polled_rows(const lb::Poller& poller) {
+  std::vector<Json> rows;
+  for (const lb::Polled& polled : poller.agents()) {
+    Json row{{"agent", polled.agent.text()}};
+    row.update(report_json(polled.report.value_or(proto::LoadReport())));
+    row["polls"] = polled.polls;
+    row["answers"] = polled.answers;
+    row["missed"] = polled.missed;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json polled_json(const lb::Poller& poller, double processor) {
+  return {{"agents", polled_rows(poller)},
+          {"late_us", quantiles_json(poller.lateness())},
+          {"round_trip_us", quantiles_json(poller.round_trips())},
+          {"stray_datagrams", poller.strays()},
+          {"processor_seconds", processor}};
+}
+
+std::string polled_text(const lb::Poller& poller) {
+  const Json late = quantiles_json(poller.lateness());
+  const Json trip = quantiles_json(poller.round_trips());
+  return table_text(polled_rows(poller)) +
+         fmt::format("polls late by {} µs (p50), {} (p99); answered in {} µs (p50), {} (p99)\n",
+                     late["p50"].dump(), late["p99"].dump(), trip["p50"].dump(),
+                     trip["p99"].dump());
+}
+
+Result<std::vector<io::Address>> addresses_of(const Asked& asked) {
+  std::vector<io::Address> addresses;
+  for (const model::Endpoint& agent : asked.agents) {
+    auto address = io::resolve(agent.host, agent.port);
+    if (!address) return Unexpected(address.error());
+    addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+// Asks for a while; a table a second on a terminal, else one at the end. False: not all answered.
+Result<bool> watch(const Asked& asked) {
+  auto loop = io::Loop::create();
+  if (!loop) return Unexpected(loop.error());
+  const auto addresses = addresses_of(asked);
+  if (!addresses) return Unexpected(addresses.error());
+  const double before = processor_seconds();
+  const auto poller = lb::Poller::create(**loop, *addresses, {asked.interval, asked.secret});
+  if (!poller) return Unexpected(poller.error());
+  const bool live = !asked.json && isatty(STDOUT_FILENO) == 1;
+  const char* clear = live ? "\x1b[H\x1b[J" : "";
+  std::function<void()> show = [&] {
+    std::printf("%s%s", clear, polled_text(**poller).c_str());
+    std::fflush(stdout);
+    (*loop)->after(kSecond, show);
+  };
+  if (live) (*loop)->after(kSecond, show);
+  (*loop)->after(static_cast<Nanos>(asked.seconds * kSecond), [&] { (*loop)->stop(); });
+  (*loop)->run();
+  const double used = processor_seconds() - before;
+  if (asked.json) {
+    std::fputs((polled_json(**poller, used).dump(2) + "\n").c_str(), stdout);
+  } else {
+    std::printf("%s%s", clear, polled_text(**poller).c_str());
+  }
+  const auto& agents = (*poller)->agents();
+  return std::all_of(agents.begin(), agents.end(),
+                     [](const lb::Polled& polled) { return polled.report.has_value(); });
+}
+
 Json ask(const Asked& asked, const model::Endpoint& agent) {
   Json row{{"agent", model::to_string(agent)}};
   const auto take = [&row](const auto& answer, const auto& to_json) {
@@ -114,6 +210,9 @@ Result<> take_agents(Asked& asked) {
     if (!agent) return fail(ErrorCode::kInvalid, word + ": " + agent.error().message);
     asked.agents.push_back(*agent);
   }
+  if (asked.check && asked.seconds > 0)
+    return fail(ErrorCode::kInvalid, "--agent-check and --seconds: give one");
+  if (asked.interval <= 0) return fail(ErrorCode::kInvalid, "--interval: above 0ms");
   if (asked.check) return {};
   auto secret = lb_secret(asked.secret_file);
   if (!secret) return Unexpected(secret.error());
@@ -135,6 +234,10 @@ int run_lb_load(const Arguments& arguments) {
                  text_into(asked.secret_file, "a file's name")},
                 {"--timeout", "DURATION", "how long to wait for each", "1s", "", false,
                  duration_into(asked.timeout)},
+                {"--seconds", "S", "go on asking for so long", "ask once", "", false,
+                 positive_into(asked.seconds, 1e6)},
+                {"--interval", "DURATION", "with --seconds: how often each is asked", "100ms", "",
+                 false, duration_into(asked.interval)},
                 {"--json", "", "print JSON", "", "", false, switch_into(asked.json)}},
       .footer = kFooter,
       .positional = "H:P...",
@@ -142,6 +245,12 @@ int run_lb_load(const Arguments& arguments) {
   if (const auto status = parse_command_line(command, arguments)) return *status;
   if (const auto taken = take_agents(asked); !taken)
     return usage_error(command.name, taken.error().message);
+  if (asked.seconds > 0) {
+    const auto answered = watch(asked);
+    if (answered) return *answered ? kExitDone : kExitFailed;
+    std::fprintf(stderr, "%s: %s\n", command.name.c_str(), answered.error().message.c_str());
+    return kExitFailed;
+  }
   std::vector<Json> rows;
   bool all = true;
   for (const model::Endpoint& agent : asked.agents) {

@@ -53,6 +53,7 @@ Agent::Agent(io::Loop& loop, AgentOptions options, CpuMeter meter, SocketCounter
              io::Fd socket)
     : loop_(loop),
       options_(std::move(options)),
+      secret_(options_.secret),
       meter_(std::move(meter)),
       counter_(std::move(counter)),
       socket_(std::move(socket)) {
@@ -143,14 +144,13 @@ void Agent::on_ready(uint32_t /*epoll_events*/) {
                                  reinterpret_cast<sockaddr*>(&from.storage), &from.length);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return;
-    const auto nonce =
-        proto::decode_load_request({datagram, static_cast<size_t>(got)}, options_.secret);
+    const auto nonce = proto::decode_load_request({datagram, static_cast<size_t>(got)}, secret_);
     if (!nonce) {
       // Loud once, or a mistaken secret is hard to find; not for every datagram of a flood.
       if (refused_++ == 0) log_warning("refused: {} from {}", nonce.error().message, from.text());
       continue;
     }
-    const std::string answer = proto::encode_load_report(report(), *nonce, options_.secret);
+    const std::string answer = proto::encode_load_report(report(), *nonce, secret_);
     ++answered_;
     [[maybe_unused]] const auto sent =
         sendto(socket_.get(), answer.data(), answer.size(), 0,

@@ -60,6 +60,7 @@ class Agent final : public io::Loop::Handler {
 
   io::Loop& loop_;
   AgentOptions options_;
+  proto::LoadSecret secret_;
   CpuMeter meter_;
   SocketCounter counter_;
   io::Fd socket_;

@@ -42,7 +42,8 @@ Result<proto::LoadReport> ask_agent(const model::Endpoint& agent, const std::str
   const auto socket = io::connect_udp(*address);
   if (!socket) return Unexpected(socket.error());
   const uint64_t nonce = system_seed();
-  const std::string request = proto::encode_load_request(nonce, secret);
+  const proto::LoadSecret key(secret);
+  const std::string request = proto::encode_load_request(nonce, key);
   if (::send(socket->get(), request.data(), request.size(), 0) < 0)
     return fail_errno("ask " + model::to_string(agent), errno);
   std::string heard;
@@ -55,7 +56,7 @@ Result<proto::LoadReport> ask_agent(const model::Endpoint& agent, const std::str
     if (got < 0 && errno == ECONNREFUSED)
       return fail(ErrorCode::kUnavailable, model::to_string(agent) + ": no agent there");
     if (got < 0) continue;
-    auto report = proto::decode_load_report({datagram, static_cast<size_t>(got)}, nonce, secret);
+    auto report = proto::decode_load_report({datagram, static_cast<size_t>(got)}, nonce, key);
     if (report) return report;
     heard = "something that is " + report.error().message;
   }

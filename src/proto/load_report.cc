@@ -3,7 +3,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/params.h>
 
 #include <algorithm>
 #include <cmath>
@@ -40,18 +40,9 @@ class Reader {
   std::string_view bytes_;
 };
 
-std::string mac(std::string_view bytes, std::string_view secret) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  BALLAST_CHECK(HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
-                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest,
-                     &size) != nullptr);
-  return {reinterpret_cast<const char*>(digest), kMacSize};
-}
-
-bool authentic(std::string_view datagram, std::string_view secret) {
+bool authentic(std::string_view datagram, const LoadSecret& secret) {
   const std::string_view body = datagram.substr(0, datagram.size() - kMacSize);
-  return CRYPTO_memcmp(mac(body, secret).data(), datagram.data() + body.size(), kMacSize) == 0;
+  return CRYPTO_memcmp(secret.mac(body).data(), datagram.data() + body.size(), kMacSize) == 0;
 }
 
 uint32_t scaled(double value, double unit, double most) {
@@ -60,20 +51,47 @@ uint32_t scaled(double value, double unit, double most) {
 
 }  // namespace
 
-std::string encode_load_request(uint64_t nonce, std::string_view secret) {
-  std::string out(kRequestMagic);
-  append(out, nonce, 8);
-  return out + mac(out, secret);
+void LoadSecret::Free::operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
+
+LoadSecret::LoadSecret(std::string_view secret) {
+  EVP_MAC* hmac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
+  BALLAST_CHECK(hmac != nullptr);
+  context_.reset(EVP_MAC_CTX_new(hmac));
+  EVP_MAC_free(hmac);
+  char digest[] = "SHA256";
+  const OSSL_PARAM settings[] = {OSSL_PARAM_construct_utf8_string("digest", digest, 0),
+                                 OSSL_PARAM_construct_end()};
+  // OpenSSL takes no key where there is none of any length: an empty one is a zero byte's.
+  const std::string key = secret.empty() ? std::string(1, '\0') : std::string(secret);
+  BALLAST_CHECK(EVP_MAC_init(context_.get(), reinterpret_cast<const unsigned char*>(key.data()),
+                             key.size(), settings) == 1);
 }
 
-Result<uint64_t> decode_load_request(std::string_view datagram, std::string_view secret) {
+std::string LoadSecret::mac(std::string_view bytes) const {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  size_t size = 0;
+  // Without a key this begins anew with the one it has.
+  BALLAST_CHECK(EVP_MAC_init(context_.get(), nullptr, 0, nullptr) == 1 &&
+                EVP_MAC_update(context_.get(), reinterpret_cast<const unsigned char*>(bytes.data()),
+                               bytes.size()) == 1 &&
+                EVP_MAC_final(context_.get(), digest, &size, sizeof digest) == 1);
+  return {reinterpret_cast<const char*>(digest), kMacSize};
+}
+
+std::string encode_load_request(uint64_t nonce, const LoadSecret& secret) {
+  std::string out(kRequestMagic);
+  append(out, nonce, 8);
+  return out + secret.mac(out);
+}
+
+Result<uint64_t> decode_load_request(std::string_view datagram, const LoadSecret& secret) {
   if (datagram.size() != kLoadRequestSize || !datagram.starts_with(kRequestMagic))
     return fail(ErrorCode::kInvalid, "not a load request");
   if (!authentic(datagram, secret)) return fail(ErrorCode::kInvalid, "forged, or another secret");
   return Reader(datagram.substr(kRequestMagic.size())).number(8);
 }
 
-std::string encode_load_report(const LoadReport& report, uint64_t nonce, std::string_view secret) {
+std::string encode_load_report(const LoadReport& report, uint64_t nonce, const LoadSecret& secret) {
   std::string out(kReportMagic);
   append(out, nonce, 8);
   append(out, report.incarnation, 8);
@@ -88,11 +106,16 @@ std::string encode_load_report(const LoadReport& report, uint64_t nonce, std::st
     present |= static_cast<uint32_t>(figures[i].has_value()) << i;
   append(out, present, 4);
   for (const auto& figure : figures) append(out, figure.value_or(0), 4);
-  return out + mac(out, secret);
+  return out + secret.mac(out);
+}
+
+std::optional<uint64_t> load_report_nonce(std::string_view datagram) {
+  if (datagram.size() != kLoadReportSize || !datagram.starts_with(kReportMagic)) return {};
+  return Reader(datagram.substr(kReportMagic.size())).number(8);
 }
 
 Result<LoadReport> decode_load_report(std::string_view datagram, uint64_t nonce,
-                                      std::string_view secret) {
+                                      const LoadSecret& secret) {
   if (datagram.size() != kLoadReportSize || !datagram.starts_with(kReportMagic))
     return fail(ErrorCode::kInvalid, "not a load report");
   if (!authentic(datagram, secret)) return fail(ErrorCode::kInvalid, "forged, or another secret");

@@ -6,7 +6,7 @@
 namespace ballast::proto {
 namespace {
 
-constexpr std::string_view kSecret = "of the balancer and its agents";
+const LoadSecret kSecret("of the balancer and its agents");
 constexpr uint64_t kNonce = 0x0123456789abcdef;
 
 LoadReport full() {
@@ -32,6 +32,13 @@ TEST(LoadReport, ReadsBackWhatWasWritten) {
   }
 }
 
+TEST(LoadSecret, IsHmacSha256) {  // RFC 4231, test case 2, cut to 16 bytes
+  const std::string mac = LoadSecret("Jefe").mac("what do ya want for nothing?");
+  const unsigned char wanted[] = {0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e,
+                                  0x6a, 0x04, 0x24, 0x26, 0x08, 0x95, 0x75, 0xc7};
+  EXPECT_EQ(mac, std::string(reinterpret_cast<const char*>(wanted), sizeof wanted));
+}
+
 TEST(LoadReport, EveryChangedBitIsSeen) {
   const std::string request = encode_load_request(kNonce, kSecret);
   const std::string report = encode_load_report(full(), kNonce, kSecret);
@@ -49,10 +56,10 @@ TEST(LoadReport, EveryChangedBitIsSeen) {
 
 TEST(LoadReport, AnotherSecretOrAnotherQuestionsAnswerIsRefused) {
   const std::string report = encode_load_report(full(), kNonce, kSecret);
-  EXPECT_FALSE(decode_load_report(report, kNonce, "another"));
+  EXPECT_FALSE(decode_load_report(report, kNonce, LoadSecret("another")));
   EXPECT_EQ(decode_load_report(report, kNonce + 1, kSecret).error().message,
             "answers another request");
-  EXPECT_FALSE(decode_load_request(encode_load_request(kNonce, ""), kSecret));
+  EXPECT_FALSE(decode_load_request(encode_load_request(kNonce, LoadSecret("")), kSecret));
   EXPECT_FALSE(decode_load_request(report, kSecret));
   EXPECT_FALSE(decode_load_report(encode_load_request(kNonce, kSecret), kNonce, kSecret));
 }
