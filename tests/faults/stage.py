@@ -93,6 +93,9 @@ class Stage:
         """Of all reads so far, how many a copy answered; nothing with a stock server."""
         return hot_share([self.tier.admin_port]) if self.tier else None
 
+    def metric(self, name):
+        return metric(self.tier.admin_port, name)
+
     def is_alive(self):
         return ping(self.port)
 
@@ -163,14 +166,17 @@ def assert_no_violation(result, operations=1):
     assert result["operations"] >= operations, result
 
 
+def metric(admin_port, name):
+    """The sum of the rows of one metric."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{admin_port}/metrics", timeout=5) as reply:
+        rows = [row.rpartition(" ")[::2] for row in reply.read().decode().splitlines()]
+    return sum(float(value) for row, value in rows if row.partition("{")[0] == name)
+
+
 def hot_share(admin_ports):
     """Of the reads through the routers with these admin ports, how many a copy answered."""
-    hot = cold = 0
-    for port in admin_ports:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
-            rows = dict(row.rpartition(" ")[::2] for row in reply.read().decode().splitlines())
-        hot += int(rows["ballast_reads_hot_total"])
-        cold += int(rows["ballast_reads_cold_total"])
+    hot = sum(metric(port, "ballast_reads_hot_total") for port in admin_ports)
+    cold = sum(metric(port, "ballast_reads_cold_total") for port in admin_ports)
     return hot / max(1, hot + cold)
 
 
@@ -184,17 +190,25 @@ def cpu_seconds(pid):
 
 
 def resident_bytes(pid):
-    pages = pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
-    return int(pages) * 4096
+    return _memory_bytes(pid)[1]
+
+
+def _memory_bytes(pid):
+    """Address space taken, and how much of it is in memory."""
+    pages = pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    return int(pages[0]) * 4096, int(pages[1]) * 4096
 
 
 class PeakMemory:
-    """The largest resident size of a process inside a with block, looked at every 10 ms."""
+    """The largest resident size of a process inside a with block, looked at every 10 ms.
+
+    `reserved` is by how much the address space grew: room made and not used yet.
+    """
 
     def __init__(self, pid):
         self.pid = pid
-        self.start = resident_bytes(pid)
-        self.peak = self.start
+        self.start_reserved, self.start = _memory_bytes(pid)
+        self.peak_reserved, self.peak = self.start_reserved, self.start
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -202,10 +216,19 @@ class PeakMemory:
     def growth(self):
         return self.peak - self.start
 
+    @property
+    def reserved(self):
+        return self.peak_reserved - self.start_reserved
+
+    def _look(self):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            reserved, resident = _memory_bytes(self.pid)
+            self.peak_reserved = max(self.peak_reserved, reserved)
+            self.peak = max(self.peak, resident)
+
     def _watch(self):
         while not self._done.wait(0.01):
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                self.peak = max(self.peak, resident_bytes(self.pid))
+            self._look()
 
     def __enter__(self):
         self._thread.start()
@@ -214,6 +237,7 @@ class PeakMemory:
     def __exit__(self, *_):
         self._done.set()
         self._thread.join()
+        self._look()
 
 
 class Model:

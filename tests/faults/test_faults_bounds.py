@@ -9,7 +9,6 @@ import time
 import pytest
 from harness import encode
 from stage import PeakMemory, cpu_seconds, resident_bytes, skip_without_tier
-from wire import Wire
 
 MIB = 1 << 20
 
@@ -76,40 +75,49 @@ def test_mget_of_any_size_is_right(new_stage):
         assert wire.ask("EXISTS", *keys[:count]) == (count + 1) // 2
 
 
+def _worst_wait(wire, seconds, done=lambda: False):
+    """The longest that a small read took; asked again and again for some time, or until done."""
+    worst = 0.0
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not done():
+        before = time.monotonic()
+        assert wire.ask("GET", "small") == b"value"
+        worst = max(worst, time.monotonic() - before)
+        time.sleep(0.02)
+    return worst
+
+
 def test_clients_that_do_not_read_cost_bounded_memory(new_stage):
     """Clients that ask for more than they may and read nothing are closed."""
     skip_without_tier("redis-server closes such clients, but only above 512 MB")
+    # The limit over all clients is out of the way, and a busy machine is no fault.
     stage = new_stage(relayed=False, options=["--client-output-limit", "64MiB",
-                                              "--output-memory", "256MiB"])
-    good, direct = stage.wire(), Wire(stage.shards[0].port, timeout_s=30)
+                                              "--output-memory", "4GiB", "--shard-timeout", "20s"])
+    good = stage.wire(timeout_s=30)
     loader = stage.wire(timeout_s=60)
     loader.ask("SET", "large", b"x" * (32 * MIB))
     good.ask("SET", "small", "value")
+    # So many values of that size keep the shard busy for a while whoever asks.
+    readers = [threading.Thread(target=lambda: stage.wire(timeout_s=60).ask("GET", "large"))
+               for _ in range(16)]
+    for reader in readers:
+        reader.start()
+    usual = _worst_wait(good, 60, lambda: not any(reader.is_alive() for reader in readers))
     slow = [stage.wire(timeout_s=30) for _ in range(4)]
-    worst = worst_direct = 0.0
     with PeakMemory(stage.pid) as memory:
         for wire in slow:
-            # More at once keep redis-server itself busy for seconds, with the good client waiting.
             wire.send_bytes(encode("GET", "large") * 4)
-        until = time.monotonic() + 6
-        while time.monotonic() < until:
-            before = time.monotonic()
-            assert good.ask("GET", "small") == b"value"
-            middle = time.monotonic()
-            direct.ask("PING")
-            worst = max(worst, middle - before)
-            worst_direct = max(worst_direct, time.monotonic() - middle)
-            time.sleep(0.02)
+        worst = _worst_wait(good, 6)
     assert memory.growth < (4 * 64 + 4 * 32 + 64) * MIB, f"{memory.growth / MIB:.0f} MiB"
-    # A busy machine delays the shard's own answers likewise.
-    assert worst < 2.0 + 5 * worst_direct
+    assert worst < 2.0 + 2 * usual, f"{worst:.2f} s, with clients that read {usual:.2f} s"
 
 
 def test_clients_that_do_not_read_share_the_output_memory(new_stage):
     """None exceeds its own limit; together they do, and the fattest are closed."""
     skip_without_tier("redis-server has no such limit over all clients")
     stage = new_stage(relayed=False, options=["--client-output-limit", "128MiB",
-                                              "--output-memory", "256MiB"])
+                                              "--output-memory", "256MiB",
+                                              "--shard-timeout", "20s"])
     loader = stage.wire(timeout_s=60)
     loader.ask("SET", "large", b"x" * (48 * MIB))
     slow = [stage.wire(timeout_s=30) for _ in range(12)]
@@ -117,10 +125,11 @@ def test_clients_that_do_not_read_share_the_output_memory(new_stage):
         for wire in slow:
             wire.send("GET", "large")
             time.sleep(0.1)
-        size = -1
-        while size != resident_bytes(stage.pid):  # until all that comes has come
-            size = resident_bytes(stage.pid)
-            time.sleep(1)
+        pids = [stage.pid, stage.shards[0].server.pid]
+        used = -1.0
+        while sum(map(cpu_seconds, pids)) > used + 0.02:  # until all that comes has come
+            used = sum(map(cpu_seconds, pids))
+            time.sleep(1.5)
     assert memory.growth < (256 + 48 + 64) * MIB, f"{memory.growth / MIB:.0f} MiB"
     whole = 0
     for wire in slow:
@@ -158,13 +167,15 @@ def test_unanswered_commands_cost_bounded_memory(new_stage):
 def test_idle_connections_are_cheap(new_stage):
     """10,000 connections that have all asked once: less than 200 MB over an empty tier."""
     skip_without_tier("it is about the tier")
+    # One end of each is this process's, the other the tier's, which takes over the limit.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < 21_000:
-        pytest.skip("needs 21,000 open files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (21_000, hard))
+    files = 10_400
+    if hard != resource.RLIM_INFINITY and hard < files:
+        pytest.skip(f"needs {files} open files, the hard limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
     links = []
     try:
-        stage = new_stage(options=["--max-clients", "10100"])
+        stage = new_stage(options=["--max-clients", "10050"])
         before = resident_bytes(stage.pid)
         stage.wire().ask("SET", "k", b"v" * 1000)
         for _ in range(10_000):
