@@ -3,6 +3,7 @@
 the same tree without the fault."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -203,3 +204,11 @@ def test_clang_tidy(tmp_path, source, words):
          "-std=c++20"], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert words in done.stdout
+
+
+def test_dev_installs_parts_that_packages_txt_has():
+    script = (ROOT / "dev").read_text(encoding="utf-8")
+    used = {part for parts in re.findall(r"\bsetup((?: [a-z]+)+)", script) for part in parts.split()}
+    parts = re.findall(r"^\[(\w+)\]$", (ROOT / "packages.txt").read_text(encoding="utf-8"), re.M)
+    assert used == set(parts)
+    assert len(parts) == len(set(parts))
