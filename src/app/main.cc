@@ -31,6 +31,7 @@ constexpr Subcommand kSubcommands[] = {
     {"lb agent", "tell balancers the load of the instance beside it", run_lb_agent},
     {"lb load", "ask an instance's agent for its load", run_lb_load},
     {"sim cache", "simulate the cache tier at scale: throughput, queues, failure", run_sim_cache},
+    {"sim lb", "simulate dispatching flows to instances: throughput, completion times", run_sim_lb},
     {"version", "the version", run_version},
     {"help", "this, or the help of a command", run_help},
 };

@@ -166,6 +166,45 @@ TEST_F(PlanTrace, PlanNamesWhatIsWrongWithATrace) {
   EXPECT_NE(bad.err.find("trace:301: not KEY COUNT"), std::string::npos) << bad.err;
 }
 
+TEST(Program, SimLbNamesTheOptionThatIsWrong) {
+  for (const std::string wrong :
+       {"--load 0", "--load -1", "--flow-rate -1", "--flow-rate 0", "--capacity 0", "--m 1025",
+        "--m -1", "--interval 0s", "--sizes /nowhere/x", "--sizes /dev/null", "--size-law even",
+        "--flow-size 0", "--flow-size 1", "--other-load 1", "--spread 0.5", "--metric speed",
+        "--instances 0", "--missed 1.5", "--interval 1ms --balancers 1000 --instances 4096"}) {
+    const Outcome result = run("sim lb --figure load " + wrong);
+    EXPECT_EQ(result.status, 2) << wrong << result.err;
+    EXPECT_EQ(result.out, "") << wrong;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_NE(result.err.find(wrong.substr(0, wrong.find(' '))), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(run("sim lb").status, 2);
+}
+
+TEST(Program, SimLbPrintsAFigureOfMeasuredSizes) {
+  const std::string sizes = testing::TempDir() + "/ballast-program-test-sizes";
+  std::ofstream(sizes) << "100000\n200000\n600000\n";
+  const std::string figure = "sim lb --figure load --instances 4 --seconds 2 --runs 2 ";
+  const Outcome text = run(figure + "--metric completion --sizes " + sizes);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("seeds 1, 2"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("mean completion time"), std::string::npos) << text.out;
+  const Outcome json = run(figure + "--json --flow-size 2MB --sizes " + sizes);
+  EXPECT_NE(json.out.find("\"flow_size_law\": \"measured\""), std::string::npos) << json.out;
+  EXPECT_NE(json.out.find("\"flow_size_bytes\": 2000000.0"), std::string::npos) << json.out;
+  EXPECT_EQ(json.out, run(figure + "--json --flow-size 2MB --sizes " + sizes).out);
+  EXPECT_NE(run(figure + "--size-law fixed --sizes " + sizes).err.find("--sizes with --size-law"),
+            std::string::npos);
+  std::ofstream(sizes) << "100000\n-3\n";
+  const Outcome bad = run(figure + "--sizes " + sizes);
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_NE(bad.err.find("--sizes"), std::string::npos) << bad.err;
+  EXPECT_NE(bad.err.find("line 2"), std::string::npos) << bad.err;
+  EXPECT_NE(run("sim lb --figure load --m 1025").err.find("--m"), std::string::npos);
+  EXPECT_NE(run("sim lb --figure frob").err.find("load, m, interval"), std::string::npos);
+  std::remove(sizes.c_str());
+}
+
 TEST(Program, StatusPrintsTablesAndJson) {
   telemetry::Status status;
   status.tier = "shop";

@@ -111,8 +111,16 @@ std::string axes(const Figure& figure, const Axis& axis) {
                        kLeft, kWidth - kRight, y, y);
     out += text(kLeft - 8, y + 4, "end", cell_text({tick, 0}));
   }
-  for (size_t x = 0; x < figure.x.size(); ++x)
-    out += text(x_of(figure, x), kHeight - kBottom + 20, "middle", figure.x[x]);
+  // Long labels take turns on two lines.
+  constexpr double kLetter = 7;
+  size_t longest = 0;
+  for (const std::string& label : figure.x) longest = std::max(longest, label.size());
+  const double room = (kWidth - kLeft - kRight) / static_cast<double>(figure.x.size());
+  const double lower = kLetter * static_cast<double>(longest) > room ? 13 : 0;
+  for (size_t x = 0; x < figure.x.size(); ++x) {
+    const double y = kHeight - kBottom + 18 + (x % 2 == 1 ? lower : 0);
+    out += text(x_of(figure, x), y, "middle", figure.x[x]);
+  }
   out += text((kLeft + kWidth - kRight) / 2, kHeight - 14, "middle", figure.x_title);
   out += fmt::format(
       "<text transform=\"translate(18,{}) rotate(-90)\" text-anchor=\"middle\">{}"

@@ -135,8 +135,8 @@ FlowCounts FlowModel::take_counts() {
   return counts;
 }
 
-void FlowModel::redraw_background() {
-  for (size_t i = 0; i < instances_.size(); ++i) draw_background(i, seconds(ran_until_));
+void FlowModel::set_background(size_t instance, double share) {
+  change_background(instance, share, seconds(ran_until_));
 }
 
 bool FlowModel::polls() const {
@@ -190,12 +190,15 @@ void FlowModel::poll(size_t index, double now) {
   balancer.table = balance::DispatchTable(weights_of(balancer.available, m));
 }
 
+void FlowModel::change_background(size_t instance, double share, double now) {
+  instances_[instance].set_background(share, now);
+  timers_.set(instance, instances_[instance].next_end());
+}
+
 void FlowModel::draw_background(size_t instance, double now) {
   const Background& law = options_.background;
   const double draw = background_.unit();
-  instances_[instance].set_background(
-      law.two_valued ? (draw < 0.5 ? 0 : law.most) : draw * law.most, now);
-  timers_.set(instance, instances_[instance].next_end());
+  change_background(instance, law.two_valued ? (draw < 0.5 ? 0 : law.most) : draw * law.most, now);
   const double next = law.period > 0 && law.most > 0
                           ? now + seconds(law.period) * exponential(background_)
                           : std::numeric_limits<double>::infinity();

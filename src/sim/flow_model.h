@@ -88,8 +88,8 @@ class FlowModel {
   FlowCounts take_counts();  // since the last call
   Nanos now() const { return ran_until_; }
 
-  // Draws every instance's other load anew, now.
-  void redraw_background();
+  // Other load takes this share of an instance from now on, or until its next draw.
+  void set_background(size_t instance, double share);
 
   const std::vector<SharedInstance>& instances() const { return instances_; }
   double accepted_bytes() const { return accepted_bytes_; }  // of all flows so far
@@ -111,6 +111,7 @@ class FlowModel {
   void end_flow(size_t instance, double now);
   void poll(size_t balancer, double now);
   void draw_background(size_t instance, double now);
+  void change_background(size_t instance, double share, double now);
   size_t choose(Balancer& balancer);
   size_t freest() const;
   size_t background_timer(size_t instance) const { return instances_.size() + instance; }

@@ -147,6 +147,25 @@ FlowSizes FlowSizes::with_mean(double mean) const {
   return sizes;
 }
 
+double FlowSizes::largest() const {
+  constexpr double kQuantile = 3.0902;  // of the normal law, 0.999
+  switch (kind_) {
+    case Kind::kFixed:
+      return scale_;
+    case Kind::kExponential:
+      return scale_ * std::log(1000);
+    case Kind::kLognormal:
+      return scale_ * std::exp(kSigma * kQuantile);
+    case Kind::kPareto:
+      return scale_ * kLargest;
+    default:
+      break;
+  }
+  double most = 0;
+  for (const Point& point : curve_) most = std::max(most, point.size);
+  return scale_ * most;
+}
+
 double FlowSizes::sample(Random& random) const { return scale_ * draw(random); }
 
 double FlowSizes::draw(Random& random) const {

@@ -29,6 +29,8 @@ class FlowSizes {
 
   double sample(Random& random) const;
   double mean() const { return mean_; }
+  // No flow is larger, or under one in a thousand where the law has no end.
+  double largest() const;
   const std::string& name() const { return name_; }
   // The same shape, every size times one factor.
   FlowSizes with_mean(double mean) const;

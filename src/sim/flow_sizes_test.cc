@@ -31,6 +31,16 @@ TEST(FlowSizes, EveryLawHasTheMeanThatWasAskedFor) {
     EXPECT_EQ(sizes->name(), law);
     // Deviations of a million samples' mean, heavy tails included.
     EXPECT_NEAR(mean_of(*sizes, 1'000'000), 5e5, 0.03 * 5e5) << law;
+    Random random(kSeed);
+    int larger = 0;
+    int near = 0;
+    for (int i = 0; i < 100'000; ++i) {
+      const double size = sizes->sample(random);
+      larger += size > sizes->largest() ? 1 : 0;
+      near += size > sizes->largest() / 4 ? 1 : 0;
+    }
+    EXPECT_LT(larger, 140) << law;
+    EXPECT_GT(near, 0) << law;
   }
 }
 
