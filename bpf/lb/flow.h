@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The way of a TCP or UDP packet: known connection, else newcomer, else a choice by the table.
+#pragma once
+
+#include "bpf/lb/connection.h"
+
+BL_INLINE void bl_fragment_key_of(const struct bl_packet* packet, struct bl_fragment_key* key) {
+  __builtin_memset(key, 0, sizeof(*key));
+  key->source = packet->flow.source;
+  key->destination = packet->flow.destination;
+  key->id_be = packet->fragment_id;
+  key->protocol = packet->flow.protocol;
+  key->family = packet->flow.family;
+}
+
+// The first fragment shows the others the way.
+BL_INLINE int bl_lead_fragments(struct bl_packet* packet) {
+  struct bl_fragment_key key;
+  struct bl_fragment fragment = {.instance = packet->instance, .vip = packet->vip};
+  bl_fragment_key_of(packet, &key);
+  bpf_map_update_elem(&fragments, &key, &fragment, BPF_ANY);
+  return BL_TO_INSTANCE;
+}
+
+BL_INLINE int bl_later_fragment(struct bl_packet* packet) {
+  struct bl_fragment_key key;
+  bl_fragment_key_of(packet, &key);
+  const struct bl_fragment* fragment = bpf_map_lookup_elem(&fragments, &key);
+  if (!fragment) return bl_refused(packet, BL_DROP_fragment_unknown);
+  bl_count(BL_EVENT_fragment);
+  return bl_to_instance(packet, fragment->instance, fragment->vip);
+}
+
+BL_INLINE int bl_known(struct bl_packet* packet, struct bl_connection* connection) {
+  bl_count(BL_EVENT_known);
+  bl_seen(connection);
+  bl_advance(connection, packet);
+  return bl_to_instance(packet, connection->instance, connection->vip);
+}
+
+BL_INLINE int bl_newcomer(struct bl_packet* packet, struct bl_connection* newcomer) {
+  bl_count(BL_EVENT_newcomer);
+  bl_seen(newcomer);
+  bl_to_instance(packet, newcomer->instance, newcomer->vip);
+  if (bl_answers(packet)) bl_open(newcomer, packet);
+  return BL_TO_INSTANCE;
+}
+
+BL_INLINE int bl_first(struct bl_packet* packet, const struct bl_vip* vip) {
+  const __u32 instance = bl_choose(vip, &packet->flow);
+  if (instance >= BL_MOST_INSTANCES) return bl_drop(BL_DROP_no_instance);
+  bl_count(BL_EVENT_chosen);
+  if (packet->flow.protocol == IPPROTO_TCP && !bl_opens(packet)) bl_count(BL_EVENT_chosen_late);
+  packet->is_first = 1;
+  bl_to_instance(packet, instance, vip->index);
+  bl_remember(packet);
+  return BL_TO_INSTANCE;
+}
+
+// A known connection costs one look into a hash: the VIP's is needed for others only.
+BL_INLINE int bl_find(struct bl_packet* packet) {
+  struct bl_connection* connection = bpf_map_lookup_elem(&connections, &packet->flow);
+  if (connection) {
+    if (bl_still_holds(connection, packet)) return bl_known(packet, connection);
+    bpf_map_delete_elem(&connections, &packet->flow);
+  }
+  const struct bl_vip* vip = bl_find_vip(&packet->flow);
+  if (!vip) return bl_pass();
+  struct bl_connection* newcomer = bpf_map_lookup_elem(&newcomers, &packet->flow);
+  if (newcomer && bl_still_holds(newcomer, packet)) return bl_newcomer(packet, newcomer);
+  return bl_first(packet, vip);
+}
+
+BL_INLINE int bl_flow(struct bl_packet* packet) {
+  const int verdict = bl_find(packet);
+  if (packet->is_fragment && verdict == BL_TO_INSTANCE) return bl_lead_fragments(packet);
+  return verdict;
+}

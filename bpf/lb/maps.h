@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The maps and the settings of the load balancer; their shapes are in src/wire/lb.h.
+#pragma once
+
+#include "bpf/lib/packet.h"
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, BL_MOST_VIP_KEYS);
+  __type(key, struct bl_vip_key);
+  __type(value, struct bl_vip);
+} vips SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, BL_MOST_TABLES);
+  __type(key, __u32);
+  __type(value, struct bl_dispatch_table);
+} dispatch_tables SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, BL_MOST_INSTANCES);
+  __type(key, __u32);
+  __type(value, struct bl_instance);
+} instances SEC(".maps");
+
+// A plain hash: an LRU map may evict live entries long before it is full.
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, BL_CONNECTIONS);
+  __type(key, struct bl_flow_key);
+  __type(value, struct bl_connection);
+} connections SEC(".maps");
+
+// A flood fills this one, and only this one.
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, BL_NEWCOMERS);
+  __type(key, struct bl_flow_key);
+  __type(value, struct bl_connection);
+} newcomers SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, BL_FRAGMENTS);
+  __type(key, struct bl_fragment_key);
+  __type(value, struct bl_fragment);
+} fragments SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, BL_COUNTERS);
+  __type(key, __u32);
+  __type(value, __u64);
+} counters SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, BL_MOST_VIPS);
+  __type(key, __u32);
+  __type(value, struct bl_traffic);
+} vip_counters SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, BL_MOST_INSTANCES);
+  __type(key, __u32);
+  __type(value, struct bl_traffic);
+} instance_counters SEC(".maps");
+
+struct bl_budget {
+  __u64 second;
+  __u64 spent;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct bl_budget);
+} error_budget SEC(".maps");
+
+// Set before the program is loaded.
+const volatile __u64 hash_seed = 0;
+const volatile __u32 errors_per_second = BL_ERRORS_PER_SECOND;
+const volatile __u8 echo_is_answered = 1;
+
+// A stage's answer beside XDP's own: the packet goes to bl_packet.instance.
+enum { BL_TO_INSTANCE = -1 };
+
+BL_INLINE int bl_to_instance(struct bl_packet* packet, __u32 instance, __u32 vip) {
+  packet->instance = instance;
+  packet->vip = vip;
+  return BL_TO_INSTANCE;
+}
+
+BL_INLINE void bl_count(__u32 counter) {
+  __u64* value = bpf_map_lookup_elem(&counters, &counter);
+  if (value) ++*value;
+}
+
+BL_INLINE int bl_drop(__u32 reason) {
+  bl_count(reason);
+  return XDP_DROP;
+}
+
+BL_INLINE int bl_pass(void) {
+  bl_count(BL_EVENT_passed);
+  return XDP_PASS;
+}

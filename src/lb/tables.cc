@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tables.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "balance/dispatch_table.h"
+
+namespace ballast::lb {
+namespace {
+
+bl_vip_key address_of(const bl_vip_key& vip) {
+  bl_vip_key key{};
+  key.address = vip.address;
+  key.family = vip.family;
+  return key;
+}
+
+bool same(const bl_instance& a, const bl_instance& b) {
+  return std::memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+Unexpected no_instance(uint32_t index) {
+  return fail(ErrorCode::kInvalid, "there is no instance " + std::to_string(index));
+}
+
+}  // namespace
+
+bool Writes::is_empty() const {
+  return instances.empty() && tables.empty() && vips.empty() && removed.empty();
+}
+
+Result<bl_dispatch_table> dispatch_table_of(std::span<const Share> shares) {
+  bl_dispatch_table table{};
+  std::vector<uint32_t> weights;
+  std::vector<uint32_t> indices;
+  std::set<uint32_t> seen;
+  for (const Share& share : shares) {
+    if (!seen.insert(share.instance).second)
+      return fail(ErrorCode::kInvalid,
+                  "instance " + std::to_string(share.instance) + " is named twice");
+    if (share.weight > balance::DispatchTable::kMostWeight)
+      return fail(ErrorCode::kInvalid, "weight " + std::to_string(share.weight) + " is above " +
+                                           std::to_string(balance::DispatchTable::kMostWeight));
+    if (share.weight == 0) continue;
+    weights.push_back(share.weight);
+    indices.push_back(share.instance);
+  }
+  if (weights.size() > BL_MOST_MEMBERS)
+    return fail(ErrorCode::kLimit, std::to_string(weights.size()) +
+                                       " instances with a weight; a VIP may have " +
+                                       std::to_string(BL_MOST_MEMBERS));
+  if (weights.empty()) return table;
+  const balance::DispatchTable dispatch(weights);
+  if (dispatch.classes().size() > BL_MOST_CLASSES)
+    return fail(ErrorCode::kLimit, std::to_string(dispatch.classes().size()) +
+                                       " different weights; a VIP may have " +
+                                       std::to_string(BL_MOST_CLASSES));
+  table.total = dispatch.total();
+  table.class_count = static_cast<uint32_t>(dispatch.classes().size());
+  std::ranges::copy(dispatch.classes(), table.classes);
+  std::ranges::transform(dispatch.members(), table.members,
+                         [&](uint16_t member) { return indices[member]; });
+  return table;
+}
+
+Result<uint32_t> Tables::add_instance(const bl_instance& instance) {
+  uint32_t index = static_cast<uint32_t>(instances_.size());
+  if (index < BL_MOST_INSTANCES) {
+    instances_.emplace_back();
+  } else if (!free_instances_.empty()) {
+    index = free_instances_.front();
+    free_instances_.pop_front();
+  } else {
+    return fail(ErrorCode::kLimit,
+                "more than " + std::to_string(BL_MOST_INSTANCES) + " instances in all");
+  }
+  instances_[index] = {instance, true, true};
+  return index;
+}
+
+bool Tables::is_there(uint32_t index) const {
+  return index < instances_.size() && instances_[index].is_taken &&
+         instances_[index].instance.state != BL_INSTANCE_ABSENT;
+}
+
+bool Tables::is_named(uint32_t index) const {
+  for (const auto& [key, vip] : vips_) {
+    for (const Share& share : vip.wanted) {
+      if (share.instance == index) return true;
+    }
+  }
+  return false;
+}
+
+Result<> Tables::set_instance(uint32_t index, const bl_instance& instance) {
+  if (!is_there(index)) return no_instance(index);
+  if (instance.state == BL_INSTANCE_ABSENT)
+    return fail(ErrorCode::kInvalid, "an instance is taken away by remove_instance()");
+  if (same(instances_[index].instance, instance)) return {};
+  instances_[index].instance = instance;
+  instances_[index].is_dirty = true;
+  return {};
+}
+
+Result<> Tables::remove_instance(uint32_t index) {
+  if (!is_there(index)) return no_instance(index);
+  if (is_named(index))
+    return fail(ErrorCode::kState, "a VIP still names instance " + std::to_string(index));
+  instances_[index].instance = bl_instance{};
+  instances_[index].is_dirty = true;
+  return {};
+}
+
+void Tables::release(uint32_t index) {
+  if (index >= instances_.size() || !instances_[index].is_taken || is_there(index)) return;
+  instances_[index].is_taken = false;
+  free_instances_.push_back(index);
+}
+
+Result<> Tables::check_shares(std::span<const Share> shares) const {
+  for (const Share& share : shares) {
+    if (!is_there(share.instance)) return no_instance(share.instance);
+  }
+  const auto table = dispatch_table_of(shares);
+  return table ? Result<>() : Unexpected(table.error());
+}
+
+Result<> Tables::set_vip(const bl_vip_key& key, std::span<const Share> shares) {
+  if (key.protocol != IPPROTO_TCP && key.protocol != IPPROTO_UDP)
+    return fail(ErrorCode::kInvalid,
+                "protocol " + std::to_string(key.protocol) + ": a VIP is of TCP or UDP");
+  if (key.family != BL_FAMILY_IPV4 && key.family != BL_FAMILY_IPV6)
+    return fail(ErrorCode::kInvalid, "a VIP's address is of IPv4 or IPv6");
+  if (const Result<> checked = check_shares(shares); !checked) return checked;
+  const auto known = vips_.find(key);
+  if (known != vips_.end()) {
+    known->second.wanted.assign(shares.begin(), shares.end());
+    return {};
+  }
+  Vip vip;
+  if (vips_used_ < BL_MOST_VIPS) {
+    vip.index = vips_used_++;
+  } else if (!free_vips_.empty()) {
+    vip.index = free_vips_.front();
+    free_vips_.pop_front();
+  } else {
+    return fail(ErrorCode::kLimit, "more than " + std::to_string(BL_MOST_VIPS) + " VIPs");
+  }
+  vip.table = 2 * vip.index + 1;  // the first write goes to the other one
+  vip.wanted.assign(shares.begin(), shares.end());
+  if (++addresses_[address_of(key)] == 1) new_addresses_[address_of(key)] = {vip.index, 0};
+  vips_.emplace(key, std::move(vip));
+  return {};
+}
+
+bool Tables::remove_vip(const bl_vip_key& key) {
+  const auto known = vips_.find(key);
+  if (known == vips_.end()) return false;
+  free_vips_.push_back(known->second.index);
+  if (known->second.is_written) removed_.push_back(key);
+  vips_.erase(known);
+  const bl_vip_key address = address_of(key);
+  if (--addresses_[address] > 0) return true;
+  addresses_.erase(address);
+  if (new_addresses_.erase(address) == 0) removed_.push_back(address);
+  return true;
+}
+
+std::optional<uint32_t> Tables::vip_index(const bl_vip_key& key) const {
+  const auto known = vips_.find(key);
+  if (known == vips_.end()) return std::nullopt;
+  return known->second.index;
+}
+
+void Tables::write_table(const bl_vip_key& key, Vip& vip, Writes& writes) {
+  if (vip.is_written && vip.wanted == vip.written) return;
+  vip.table ^= 1;
+  vip.is_written = true;
+  vip.written = vip.wanted;
+  writes.tables.emplace_back(vip.table, *dispatch_table_of(vip.wanted));
+  writes.vips.push_back({key, {vip.index, vip.table}});
+}
+
+Writes Tables::take_writes() {
+  Writes writes;
+  for (uint32_t i = 0; i < instances_.size(); ++i) {
+    if (!instances_[i].is_dirty) continue;
+    instances_[i].is_dirty = false;
+    writes.instances.emplace_back(i, instances_[i].instance);
+  }
+  for (auto& [key, vip] : vips_) write_table(key, vip, writes);
+  for (const auto& [key, value] : new_addresses_) writes.vips.push_back({key, value});
+  new_addresses_.clear();
+  // One that was taken away and came back is there.
+  const auto is_back = [this](const bl_vip_key& key) {
+    return vips_.contains(key) || addresses_.contains(key);
+  };
+  std::erase_if(removed_, is_back);
+  writes.removed = std::exchange(removed_, {});
+  return writes;
+}
+
+}  // namespace ballast::lb

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// From VIPs, instances and weights to what the packet path's maps hold, and of that only what
+// changed. Pure: apply.h does the writing.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "wire/lb.h"
+
+namespace ballast::lb {
+
+struct Share {
+  uint32_t instance = 0;  // index
+  uint32_t weight = 0;    // 0: nothing new, what is open stays
+  bool operator==(const Share&) const = default;
+};
+
+struct KeyLess {
+  bool operator()(const bl_vip_key& a, const bl_vip_key& b) const {
+    return std::memcmp(&a, &b, sizeof(a)) < 0;
+  }
+};
+
+// To be written in this order: a table before the VIP that names it. Writing again what was written
+// is harmless, so after a failure the whole may be tried again; it must be before the next one.
+struct Writes {
+  std::vector<std::pair<uint32_t, bl_instance>> instances;
+  std::vector<std::pair<uint32_t, bl_dispatch_table>> tables;
+  std::vector<std::pair<bl_vip_key, bl_vip>> vips;
+  std::vector<bl_vip_key> removed;
+
+  bool is_empty() const;
+};
+
+// The table that gives each instance its share. kLimit for more than BL_MOST_MEMBERS instances or
+// BL_MOST_CLASSES different weights above 0; kInvalid for an instance named twice. Without any
+// weight it has no instance.
+Result<bl_dispatch_table> dispatch_table_of(std::span<const Share> shares);
+
+class Tables {
+ public:
+  // A new index. kLimit if there is none.
+  Result<uint32_t> add_instance(const bl_instance& instance);
+  // The next hop, the state or another detail of one that is there.
+  Result<> set_instance(uint32_t index, const bl_instance& instance);
+  // Gone for the packet path: its connections are given another one. No VIP may name it. The index
+  // stays taken until release(), called when no connection has it.
+  Result<> remove_instance(uint32_t index);
+  void release(uint32_t index);
+
+  // Makes or changes a VIP. kInvalid for a protocol other than TCP and UDP, for an instance that is
+  // not there; kLimit as above and for too many VIPs. After an error nothing has changed.
+  Result<> set_vip(const bl_vip_key& key, std::span<const Share> shares);
+  // False: there is none. Its connections stay until they are deleted or age.
+  bool remove_vip(const bl_vip_key& key);
+
+  // The index under which a VIP counts.
+  std::optional<uint32_t> vip_index(const bl_vip_key& key) const;
+
+  // What changed since the last call; nothing if the contents are the same. A VIP whose table
+  // changed gets its other one, so calls are to be further apart than a packet's time in the
+  // program.
+  Writes take_writes();
+
+ private:
+  struct Vip {
+    uint32_t index = 0;
+    uint32_t table = 0;
+    bool is_written = false;
+    std::vector<Share> wanted;
+    std::vector<Share> written;
+  };
+  struct Slot {
+    bl_instance instance{};
+    bool is_taken = false;
+    bool is_dirty = false;
+  };
+
+  Result<> check_shares(std::span<const Share> shares) const;
+  bool is_there(uint32_t index) const;
+  bool is_named(uint32_t index) const;
+  void write_table(const bl_vip_key& key, Vip& vip, Writes& writes);
+
+  std::vector<Slot> instances_;
+  std::deque<uint32_t> free_instances_;  // the longest unused first
+  std::map<bl_vip_key, Vip, KeyLess> vips_;
+  std::deque<uint32_t> free_vips_;
+  uint32_t vips_used_ = 0;
+  std::map<bl_vip_key, uint32_t, KeyLess> addresses_;  // how many VIPs each has
+  std::map<bl_vip_key, bl_vip, KeyLess> new_addresses_;
+  std::vector<bl_vip_key> removed_;
+};
+
+}  // namespace ballast::lb

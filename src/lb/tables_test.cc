@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tables.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/random.h"
+#include "wire/flow_hash.h"
+
+namespace ballast::lb {
+namespace {
+
+bl_vip_key vip(uint16_t port, uint8_t protocol = IPPROTO_TCP) {
+  bl_vip_key key{};
+  key.address.word[0] = htonl(0xc0000201);
+  key.port_be = htons(port);
+  key.protocol = protocol;
+  key.family = BL_FAMILY_IPV4;
+  return key;
+}
+
+bl_instance up(uint8_t last) {
+  bl_instance instance{};
+  instance.mac[5] = last;
+  instance.state = BL_INSTANCE_UP;
+  return instance;
+}
+
+class TablesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (uint8_t i = 0; i < 4; ++i) EXPECT_EQ(*tables_.add_instance(up(i)), i);
+  }
+  Tables tables_;
+};
+
+TEST_F(TablesTest, WritesWhatIsNewOnceAndATableBeforeItsVip) {
+  ASSERT_TRUE(tables_.set_vip(vip(80), std::vector<Share>{{0, 1}, {1, 3}}));
+  const Writes first = tables_.take_writes();
+  EXPECT_EQ(first.instances.size(), 4U);
+  ASSERT_EQ(first.tables.size(), 1U);
+  ASSERT_EQ(first.vips.size(), 2U);  // the VIP and its address
+  EXPECT_EQ(first.vips[0].second.table, first.tables[0].first);
+  EXPECT_EQ(first.vips[1].first.protocol, 0);
+  EXPECT_EQ(first.tables[0].second.total, 4U);
+  EXPECT_EQ(first.tables[0].second.members[0], 1U);
+  EXPECT_TRUE(tables_.take_writes().is_empty());
+}
+
+TEST_F(TablesTest, TheSameAgainIsNoWrite) {
+  const std::vector<Share> shares{{0, 1}, {1, 3}};
+  ASSERT_TRUE(tables_.set_vip(vip(80), shares));
+  tables_.take_writes();
+  ASSERT_TRUE(tables_.set_vip(vip(80), shares));
+  ASSERT_TRUE(tables_.set_instance(2, up(2)));
+  EXPECT_TRUE(tables_.take_writes().is_empty());
+}
+
+TEST_F(TablesTest, ATableInUseIsNotWritten) {
+  uint32_t in_use = BL_MOST_TABLES;
+  for (uint32_t weight = 1; weight < 20; ++weight) {
+    ASSERT_TRUE(tables_.set_vip(vip(80), std::vector<Share>{{0, weight}, {1, 20}}));
+    const Writes writes = tables_.take_writes();
+    ASSERT_EQ(writes.tables.size(), 1U);
+    EXPECT_NE(writes.tables[0].first, in_use);
+    in_use = writes.vips[0].second.table;
+  }
+}
+
+TEST_F(TablesTest, OnlyTheVipThatChangedIsWritten) {
+  for (uint16_t port = 1; port <= 50; ++port)
+    ASSERT_TRUE(tables_.set_vip(vip(port), std::vector<Share>{{0, 1}}));
+  std::set<uint32_t> slots;
+  for (const auto& [slot, table] : tables_.take_writes().tables) slots.insert(slot);
+  EXPECT_EQ(slots.size(), 50U);
+  ASSERT_TRUE(tables_.set_vip(vip(7), std::vector<Share>{{1, 1}}));
+  const Writes writes = tables_.take_writes();
+  ASSERT_EQ(writes.tables.size(), 1U);
+  EXPECT_FALSE(slots.contains(writes.tables[0].first));
+  EXPECT_EQ(writes.vips.size(), 1U);
+}
+
+TEST_F(TablesTest, TheAddressGoesWithItsLastVip) {
+  ASSERT_TRUE(tables_.set_vip(vip(80), {}));
+  ASSERT_TRUE(tables_.set_vip(vip(80, IPPROTO_UDP), {}));
+  EXPECT_EQ(tables_.take_writes().vips.size(), 3U);
+  EXPECT_TRUE(tables_.remove_vip(vip(80)));
+  EXPECT_EQ(tables_.take_writes().removed.size(), 1U);
+  EXPECT_TRUE(tables_.remove_vip(vip(80, IPPROTO_UDP)));
+  EXPECT_FALSE(tables_.remove_vip(vip(80, IPPROTO_UDP)));
+  EXPECT_EQ(tables_.take_writes().removed.size(), 2U);
+}
+
+TEST_F(TablesTest, AVipThatComesBackAtOnceIsWrittenAndNotRemoved) {
+  ASSERT_TRUE(tables_.set_vip(vip(80), std::vector<Share>{{0, 1}}));
+  tables_.take_writes();
+  tables_.remove_vip(vip(80));
+  ASSERT_TRUE(tables_.set_vip(vip(80), std::vector<Share>{{1, 1}}));
+  const Writes writes = tables_.take_writes();
+  EXPECT_TRUE(writes.removed.empty());
+  EXPECT_EQ(writes.tables.size(), 1U);
+}
+
+TEST_F(TablesTest, AnIndexIsNotGivenAwayBeforeItsRelease) {
+  EXPECT_EQ(tables_.remove_instance(3).has_value(), true);
+  for (uint32_t i = 4; i < BL_MOST_INSTANCES; ++i) ASSERT_TRUE(tables_.add_instance(up(1)));
+  EXPECT_EQ(tables_.add_instance(up(1)).error().code, ErrorCode::kLimit);
+  tables_.release(3);
+  tables_.release(3);
+  EXPECT_EQ(*tables_.add_instance(up(1)), 3U);
+  tables_.release(3);  // it is in use
+  EXPECT_FALSE(tables_.add_instance(up(1)));
+}
+
+TEST_F(TablesTest, RefusesWhatCannotBeAndKeepsTheLast) {
+  ASSERT_TRUE(tables_.set_vip(vip(80), std::vector<Share>{{0, 1}}));
+  tables_.take_writes();
+  std::vector<Share> many;
+  for (uint32_t i = 4; i < BL_MOST_MEMBERS + 5; ++i) {
+    ASSERT_TRUE(tables_.add_instance(up(1)));
+    many.push_back({i, 1});
+  }
+  tables_.take_writes();
+  EXPECT_EQ(tables_.set_vip(vip(80), many).error().code, ErrorCode::kLimit);
+  for (size_t i = 0; i < many.size(); ++i) many[i].weight = static_cast<uint32_t>(i % 65);
+  EXPECT_TRUE(tables_.set_vip(vip(81), many));  // 64 different ones
+  for (size_t i = 0; i < many.size(); ++i) many[i].weight = static_cast<uint32_t>(i % 66);
+  EXPECT_EQ(tables_.set_vip(vip(81), many).error().code, ErrorCode::kLimit);
+  EXPECT_FALSE(tables_.set_vip(vip(80), std::vector<Share>{{0, 1}, {0, 2}}));
+  EXPECT_FALSE(tables_.set_vip(vip(80), std::vector<Share>{{4000, 1}}));
+  EXPECT_FALSE(tables_.set_vip(vip(80), std::vector<Share>{{0, 65'536}}));
+  EXPECT_FALSE(tables_.set_vip(vip(80, IPPROTO_ICMP), std::vector<Share>{{0, 1}}));
+  EXPECT_FALSE(tables_.remove_instance(0));            // VIP 80 names it
+  EXPECT_EQ(tables_.take_writes().tables.size(), 1U);  // of 81 alone
+}
+
+TEST_F(TablesTest, TakesTheMostVips) {
+  for (uint16_t port = 1; port <= BL_MOST_VIPS; ++port) ASSERT_TRUE(tables_.set_vip(vip(port), {}));
+  EXPECT_EQ(tables_.set_vip(vip(2000), {}).error().code, ErrorCode::kLimit);
+  for (const auto& [slot, table] : tables_.take_writes().tables) {
+    EXPECT_LT(slot, uint32_t{BL_MOST_TABLES});
+    EXPECT_EQ(table.class_count, 0U);
+  }
+  EXPECT_TRUE(tables_.remove_vip(vip(5)));
+  EXPECT_TRUE(tables_.set_vip(vip(2000), {}));
+}
+
+TEST(FlowHash, BothHalvesAreUniformAndIndependent) {
+  // Flows as clients make them: counted addresses and ports. A wrong mix shows in the grid.
+  constexpr uint32_t kSide = 32;
+  constexpr uint32_t kFlows = 1U << 20;
+  for (const uint8_t family : {uint8_t{BL_FAMILY_IPV4}, uint8_t{BL_FAMILY_IPV6}}) {
+    std::vector<uint32_t> grid(kSide * kSide);
+    for (uint32_t i = 0; i < kFlows; ++i) {
+      bl_flow_key key{};
+      key.source.word[family == BL_FAMILY_IPV4 ? 0 : 3] = htonl(0x0a000000 + i / 1024);
+      key.destination.word[0] = htonl(0xc0000201);
+      key.source_port_be = htons(static_cast<uint16_t>(32'768 + i % 1024));
+      key.destination_port_be = htons(443);
+      key.protocol = IPPROTO_TCP;
+      key.family = family;
+      const bl_flow_hash hash = bl_hash_flow(&key, 42);
+      ++grid[bl_scale(hash.of_class, kSide) * kSide + bl_scale(hash.of_member, kSide)];
+    }
+    double chi = 0;
+    const double due = double{kFlows} / (kSide * kSide);
+    for (const uint32_t seen : grid) chi += (seen - due) * (seen - due) / due;
+    EXPECT_NEAR(chi, 1023, 5 * std::sqrt(2 * 1023.0));
+  }
+}
+
+}  // namespace
+}  // namespace ballast::lb

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/lb_program.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <decap.skel.h>
+#include <lb.skel.h>
+#include <linux/if_link.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+
+namespace ballast::loader {
+namespace {
+
+// libbpf prints to stderr by itself; only what explains a failure is kept.
+thread_local std::string last_words;
+
+int keep_words(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level != LIBBPF_WARN) return 0;
+  char line[512];
+  const int length = vsnprintf(line, sizeof(line), format, arguments);
+  if (length > 0 && last_words.size() < 8192) last_words += line;
+  return 0;
+}
+
+void listen() {
+  last_words.clear();
+  libbpf_set_print(keep_words);
+}
+
+Unexpected refused(const char* what, int error) {
+  Unexpected failure = fail_errno(what, error);
+  if (last_words.empty()) return failure;
+  Error with_words = failure.value();
+  with_words.message += ": " + last_words;
+  return Unexpected(with_words);
+}
+
+Result<Attachment> attach_xdp(int program, uint32_t ifindex, AttachMode mode) {
+  bpf_link_create_opts options{};
+  options.sz = sizeof(options);
+  options.flags = mode == AttachMode::kNative ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+  const int fd = bpf_link_create(program, static_cast<int>(ifindex), BPF_XDP, &options);
+  if (fd < 0) return fail_errno("attach to interface " + std::to_string(ifindex), -fd);
+  return Attachment(fd);
+}
+
+template <typename View>
+View view(const bpf_map* map) {
+  return View(bpf_map__fd(map), bpf_map__name(map));
+}
+
+}  // namespace
+
+Attachment::~Attachment() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void LbProgram::Destroy::operator()(LbSkeleton* skeleton) const { LbSkeleton__destroy(skeleton); }
+
+Result<LbProgram> LbProgram::load(const LbSettings& settings) {
+  listen();
+  LbProgram program(LbSkeleton__open());
+  LbSkeleton* skeleton = program.skeleton_.get();
+  if (!skeleton) return refused("open the load balancer's program", errno);
+  skeleton->rodata->hash_seed = settings.hash_seed;
+  skeleton->rodata->errors_per_second = settings.errors_per_second;
+  skeleton->rodata->echo_is_answered = settings.echo_is_answered ? 1 : 0;
+  bpf_map__set_max_entries(skeleton->maps.connections, settings.connections);
+  bpf_map__set_max_entries(skeleton->maps.newcomers, settings.newcomers);
+  bpf_map__set_max_entries(skeleton->maps.fragments, settings.fragments);
+  if (const int error = LbSkeleton__load(skeleton))
+    return refused("load the load balancer's program", -error);
+  return program;
+}
+
+Result<Attachment> LbProgram::attach(uint32_t ifindex, AttachMode mode) const {
+  return attach_xdp(fd(), ifindex, mode);
+}
+
+int LbProgram::fd() const { return bpf_program__fd(skeleton_->progs.lb); }
+
+MapView<bl_vip_key, bl_vip> LbProgram::vips() const {
+  return view<MapView<bl_vip_key, bl_vip>>(skeleton_->maps.vips);
+}
+MapView<uint32_t, bl_dispatch_table> LbProgram::dispatch_tables() const {
+  return view<MapView<uint32_t, bl_dispatch_table>>(skeleton_->maps.dispatch_tables);
+}
+MapView<uint32_t, bl_instance> LbProgram::instances() const {
+  return view<MapView<uint32_t, bl_instance>>(skeleton_->maps.instances);
+}
+MapView<bl_flow_key, bl_connection> LbProgram::connections() const {
+  return view<MapView<bl_flow_key, bl_connection>>(skeleton_->maps.connections);
+}
+MapView<bl_flow_key, bl_connection> LbProgram::newcomers() const {
+  return view<MapView<bl_flow_key, bl_connection>>(skeleton_->maps.newcomers);
+}
+PerCpuView<uint64_t> LbProgram::counters() const {
+  return view<PerCpuView<uint64_t>>(skeleton_->maps.counters);
+}
+PerCpuView<bl_traffic> LbProgram::vip_counters() const {
+  return view<PerCpuView<bl_traffic>>(skeleton_->maps.vip_counters);
+}
+PerCpuView<bl_traffic> LbProgram::instance_counters() const {
+  return view<PerCpuView<bl_traffic>>(skeleton_->maps.instance_counters);
+}
+
+void DecapProgram::Destroy::operator()(DecapSkeleton* skeleton) const {
+  DecapSkeleton__destroy(skeleton);
+}
+
+Result<DecapProgram> DecapProgram::load() {
+  listen();
+  DecapProgram program(DecapSkeleton__open());
+  if (!program.skeleton_) return refused("open the instance's program", errno);
+  if (const int error = DecapSkeleton__load(program.skeleton_.get()))
+    return refused("load the instance's program", -error);
+  return program;
+}
+
+Result<Attachment> DecapProgram::attach(uint32_t ifindex, AttachMode mode) const {
+  return attach_xdp(fd(), ifindex, mode);
+}
+
+int DecapProgram::fd() const { return bpf_program__fd(skeleton_->progs.decap); }
+
+MapView<bl_balancer_key, uint8_t> DecapProgram::balancers() const {
+  return view<MapView<bl_balancer_key, uint8_t>>(skeleton_->maps.balancers);
+}
+PerCpuView<uint64_t> DecapProgram::counters() const {
+  return view<PerCpuView<uint64_t>>(skeleton_->maps.decap_counters);
+}
+
+const std::vector<CounterName>& counter_names() {
+#define BL_DROP_ROW(name, words) {#name, words, true},
+#define BL_EVENT_ROW(name, words) {#name, words, false},
+  static const std::vector<CounterName> names{BL_DROP_REASONS(BL_DROP_ROW) BL_EVENTS(BL_EVENT_ROW)};
+#undef BL_DROP_ROW
+#undef BL_EVENT_ROW
+  return names;
+}
+
+}  // namespace ballast::loader

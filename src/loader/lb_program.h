@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The load balancer's packet path (bpf/lb/lb.bpf.c) and the instance's (bpf/lb/decap.bpf.c),
+// loaded: attaching and maps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "loader/map_view.h"
+#include "wire/lb.h"
+
+struct LbSkeleton;
+struct DecapSkeleton;
+
+namespace ballast::loader {
+
+// What is fixed when the program is loaded.
+struct LbSettings {
+  uint64_t hash_seed = 0;  // secret, or clients can pick their instance; equal on all balancers
+  uint32_t connections = BL_CONNECTIONS;
+  uint32_t newcomers = BL_NEWCOMERS;
+  uint32_t fragments = BL_FRAGMENTS;
+  uint32_t errors_per_second = BL_ERRORS_PER_SECOND;
+  bool echo_is_answered = true;
+};
+
+enum class AttachMode { kNative, kGeneric };
+
+// One attachment to an interface (a bpf_link's descriptor); ends with this object.
+class Attachment {
+ public:
+  Attachment() = default;
+  explicit Attachment(int fd) : fd_(fd) {}
+  Attachment(Attachment&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Attachment& operator=(Attachment&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Attachment();
+
+ private:
+  int fd_ = -1;
+};
+
+class LbProgram {
+ public:
+  // kSystem where the kernel refuses, with its errno: EPERM without the right to load programs.
+  static Result<LbProgram> load(const LbSettings& settings);
+
+  Result<Attachment> attach(uint32_t ifindex, AttachMode mode) const;
+  int fd() const;
+
+  MapView<bl_vip_key, bl_vip> vips() const;
+  MapView<uint32_t, bl_dispatch_table> dispatch_tables() const;
+  MapView<uint32_t, bl_instance> instances() const;
+  MapView<bl_flow_key, bl_connection> connections() const;
+  MapView<bl_flow_key, bl_connection> newcomers() const;
+  PerCpuView<uint64_t> counters() const;  // by enum bl_counter
+  PerCpuView<bl_traffic> vip_counters() const;
+  PerCpuView<bl_traffic> instance_counters() const;
+
+ private:
+  struct Destroy {
+    void operator()(LbSkeleton* skeleton) const;
+  };
+  explicit LbProgram(LbSkeleton* skeleton) : skeleton_(skeleton) {}
+
+  std::unique_ptr<LbSkeleton, Destroy> skeleton_;
+};
+
+class DecapProgram {
+ public:
+  static Result<DecapProgram> load();
+
+  Result<Attachment> attach(uint32_t ifindex, AttachMode mode) const;
+  int fd() const;
+
+  MapView<bl_balancer_key, uint8_t> balancers() const;
+  PerCpuView<uint64_t> counters() const;  // by enum bl_decap_counter
+
+ private:
+  struct Destroy {
+    void operator()(DecapSkeleton* skeleton) const;
+  };
+  explicit DecapProgram(DecapSkeleton* skeleton) : skeleton_(skeleton) {}
+
+  std::unique_ptr<DecapSkeleton, Destroy> skeleton_;
+};
+
+// Names and explanations of what is counted, by enum bl_counter.
+struct CounterName {
+  const char* name;
+  const char* words;
+  bool is_drop;
+};
+const std::vector<CounterName>& counter_names();
+
+}  // namespace ballast::loader

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The load balancer's maps: keys, values, limits, and the names of all it counts. User space writes
+// them, bpf/lb/ reads them; docs/design/lb-data-plane.md says who owns which.
+#pragma once
+
+#include "wire/dispatch.h"
+#include "wire/language.h"
+
+enum {
+  BL_MOST_VIPS = 1024,
+  BL_MOST_TABLES = 2 * BL_MOST_VIPS,    // of each VIP one in use and one to write
+  BL_MOST_VIP_KEYS = 2 * BL_MOST_VIPS,  // VIPs and their addresses
+  BL_MOST_INSTANCES = 4096,             // of all VIPs together
+  BL_MOST_CLASSES = 64,                 // different weights of one VIP, 0 apart
+  BL_MOST_MEMBERS = 1024,               // instances of one VIP with a weight above 0
+  BL_CONNECTIONS = 1048576,             // default size; set when the program is loaded
+  BL_NEWCOMERS = 65536,                 // likewise
+  BL_FRAGMENTS = 8192,                  // likewise
+  BL_ERRORS_PER_SECOND = 1000,          // ICMP messages made here, each CPU; likewise
+  BL_GUE_PORT = 6080,                   // IANA's
+  BL_FAMILY_IPV4 = 4,
+  BL_FAMILY_IPV6 = 6,
+};
+
+// Network byte order. An IPv4 address is in the first word, the others are 0.
+struct bl_address {
+  __u32 word[4];
+};
+
+// A flow as the client sends it.
+struct bl_flow_key {
+  struct bl_address source;
+  struct bl_address destination;
+  __u16 source_port_be;
+  __u16 destination_port_be;
+  __u8 protocol;  // IPPROTO_TCP or IPPROTO_UDP
+  __u8 family;    // BL_FAMILY_…
+  __u16 zero;
+};
+BL_ASSERT(sizeof(struct bl_flow_key) == 40);
+BL_ASSERT(offsetof(struct bl_flow_key, protocol) == 36);
+
+// Map "vips". Port 0 stands for all ports of the protocol that have no entry of their own. Protocol
+// 0, port 0 says only that the address is a VIP's: fragments and broken packets to it are dropped
+// and echo requests answered.
+struct bl_vip_key {
+  struct bl_address address;
+  __u16 port_be;
+  __u8 protocol;
+  __u8 family;
+};
+BL_ASSERT(sizeof(struct bl_vip_key) == 20);
+
+struct bl_vip {
+  __u32 index;  // in vip_counters, below BL_MOST_VIPS; for an address the index of one of its VIPs
+  __u32 table;  // in dispatch_tables, below BL_MOST_TABLES
+};
+BL_ASSERT(sizeof(struct bl_vip) == 8);
+
+// Map "dispatch_tables". A table in use is never written: the other of the VIP's two is, and then
+// bl_vip.table. total 0: no instance.
+struct bl_dispatch_table {
+  __u32 total;
+  __u32 class_count;
+  struct bl_dispatch_class classes[BL_MOST_CLASSES];
+  __u32 members[BL_MOST_MEMBERS];  // indices of instances, by class
+};
+BL_ASSERT(sizeof(struct bl_dispatch_table) == 8 + 12 * BL_MOST_CLASSES + 4 * BL_MOST_MEMBERS);
+BL_ASSERT(offsetof(struct bl_dispatch_table, members) == 8 + 12 * BL_MOST_CLASSES);
+
+enum bl_method {
+  BL_METHOD_L2 = 0,    // the same network: only the MAC addresses change
+  BL_METHOD_IPIP = 1,  // IPv4 or IPv6 in IPv4 or IPv6
+  BL_METHOD_GUE = 2,   // the same in UDP: GUE variant 1, no header of its own
+};
+
+enum bl_instance_state {
+  BL_INSTANCE_ABSENT = 0,
+  BL_INSTANCE_UP = 1,    // with weight 0 it drains: what is open stays
+  BL_INSTANCE_DOWN = 2,  // what is open goes to another one, which resets it
+};
+
+// Map "instances".
+struct bl_instance {
+  struct bl_address address;       // the outer destination; L2 does not use it
+  struct bl_address outer_source;  // of the tunnel, of the same family
+  __u32 ifindex;                   // where it goes out; 0: where it came in
+  __u16 mtu;                       // largest IP packet on the way, outer headers in; 0: any
+  __u8 method;                     // enum bl_method
+  __u8 family;                     // of `address`
+  __u8 mac[6];                     // the next hop's; all 0: not known yet
+  __u8 source_mac[6];              // of the interface it goes out by
+  __u8 state;                      // enum bl_instance_state
+  __u8 zero[3];
+};
+BL_ASSERT(sizeof(struct bl_instance) == 56);
+BL_ASSERT(offsetof(struct bl_instance, mac) == 40);
+
+enum bl_connection_state {
+  BL_CONNECTION_NEW = 0,      // one direction, first packets only; in "newcomers"
+  BL_CONNECTION_OPEN = 1,     // the client answered the instance, or sent a second datagram
+  BL_CONNECTION_CLOSING = 2,  // the client's FIN was seen
+  BL_CONNECTION_RESET = 3,    // the client's RST was seen, and nothing after it
+};
+
+// Maps "connections" and "newcomers", by bl_flow_key. The packet path only adds and changes; user
+// space deletes from "connections" by state and age, "newcomers" forgets the longest unused.
+struct bl_connection {
+  __u64 last_seen_ns;  // CLOCK_MONOTONIC_COARSE
+  __u32 instance;
+  __u32 vip;   // bl_vip.index
+  __u8 state;  // enum bl_connection_state
+  __u8 zero[7];
+};
+BL_ASSERT(sizeof(struct bl_connection) == 24);
+BL_ASSERT(offsetof(struct bl_connection, state) == 16);
+
+// Map "fragments": where the first fragment of a packet went, which alone has ports.
+struct bl_fragment_key {
+  struct bl_address source;
+  struct bl_address destination;
+  __u32 id_be;
+  __u8 protocol;
+  __u8 family;
+  __u16 zero;
+};
+BL_ASSERT(sizeof(struct bl_fragment_key) == 40);
+
+struct bl_fragment {
+  __u32 instance;
+  __u32 vip;
+};
+BL_ASSERT(sizeof(struct bl_fragment) == 8);
+
+// Maps "vip_counters" and "instance_counters", one value a CPU.
+struct bl_traffic {
+  __u64 packets;
+  __u64 bytes;        // of IP, before anything is put around it
+  __u64 connections;  // flows that were given an instance
+};
+BL_ASSERT(sizeof(struct bl_traffic) == 24);
+
+// Map "counters", one value a CPU, indexed by enum bl_counter. First the reasons for a drop.
+#define BL_DROP_REASONS(X)                                                                   \
+  X(malformed, "a header is cut short or contradicts itself")                                \
+  X(fragment_unknown, "a fragment without ports whose first one was not seen")               \
+  X(extension_header, "IPv6 extension headers that are not understood, or too many")         \
+  X(no_instance, "the VIP has no instance")                                                  \
+  X(no_neighbour, "the instance's next hop has no MAC address yet")                          \
+  X(too_big, "does not fit after encapsulation, and no answer may be given")                 \
+  X(too_big_answered, "does not fit after encapsulation; the sender was told the MTU")       \
+  X(hop_limit, "the time to live or hop limit is used up")                                   \
+  X(quote, "an ICMP error that quotes no packet of the VIP it came to, or too little of it") \
+  X(no_room, "the driver left no room for the outer header")
+
+#define BL_EVENTS(X)                                                               \
+  X(known, "packets of a known connection")                                        \
+  X(newcomer, "packets of a flow seen once before")                                \
+  X(chosen, "packets whose instance was chosen by the dispatch table")             \
+  X(chosen_late, "of those, TCP packets from the middle of a connection")          \
+  X(opened, "flows that moved from the newcomers to the connections")              \
+  X(table_full, "flows that stayed newcomers, as the connection table is full")    \
+  X(moved_from_down, "flows that were given another instance, as theirs is down")  \
+  X(port_reused, "connections opened anew by a client that had closed the former") \
+  X(icmp_error, "ICMP errors sent to the instance of the connection they quote")   \
+  X(echo_answered, "echo requests answered")                                       \
+  X(fragment, "fragments without ports that followed their first one")             \
+  X(passed, "packets left to the kernel")
+
+#define BL_DROP_COUNTER(name, words) BL_DROP_##name,
+#define BL_EVENT_COUNTER(name, words) BL_EVENT_##name,
+enum bl_counter { BL_DROP_REASONS(BL_DROP_COUNTER) BL_EVENTS(BL_EVENT_COUNTER) BL_COUNTERS };
+#undef BL_DROP_COUNTER
+#undef BL_EVENT_COUNTER
+
+// The instance's program, bpf/lb/decap.bpf.c. Map "balancers": from whom a tunnel is opened.
+enum { BL_MOST_BALANCERS = 256 };
+
+struct bl_balancer_key {
+  struct bl_address address;
+  __u8 family;
+  __u8 zero[3];
+};
+BL_ASSERT(sizeof(struct bl_balancer_key) == 20);
+
+// Map "decap_counters", one value a CPU.
+#define BL_DECAP_EVENTS(X)                                         \
+  X(opened, "packets whose outer headers were taken off")          \
+  X(stranger, "tunnel packets of no balancer, left to the kernel") \
+  X(malformed, "tunnel packets dropped, as nothing whole is in them")
+
+#define BL_DECAP_COUNTER(name, words) BL_DECAP_##name,
+enum bl_decap_counter { BL_DECAP_EVENTS(BL_DECAP_COUNTER) BL_DECAP_COUNTERS };
+#undef BL_DECAP_COUNTER
