@@ -52,10 +52,19 @@ bool Router::publish(Call& call) {
   return true;
 }
 
+std::string Router::unknown_subcommand(const Call& call) {
+  std::string name = call.info->name;
+  for (char& byte : name) byte = static_cast<char>(std::toupper(static_cast<unsigned char>(byte)));
+  return "ERR unknown subcommand '" + std::string(call.args[1].substr(0, 128)) + "'. Try " + name +
+         " HELP.";
+}
+
 // CHANNELS and SHARDCHANNELS are joined, NUMSUB is asked channel by channel's shard, patterns stand
 // on every shard.
 bool Router::pubsub(Call& call) {
   const std::string& name = call.info->name;
+  if (call.info->container && call.args.size() > 1)
+    return own_error(call, unknown_subcommand(call));
   positions_.clear();
   if (shards_.size() == 1 || name == "pubsub|numpat" || name == "pubsub|help")
     return single_shard(call, 0);

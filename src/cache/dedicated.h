@@ -29,6 +29,9 @@ class Dedicated final : public LinkOwner {
   // to their copies before the command leaves, and for as long as it is not answered.
   void send(std::string_view wire, Request& request, Nanos now);
   bool broken() const { return broken_; }
+  // The client's WATCH went this way.
+  void set_watching() { watching_ = true; }
+  bool watching() const { return watching_ && !broken_; }
   uint8_t proto() { return link_.options().proto; }
   int64_t client_id() const { return link_.client_id(); }
   Shard& shard() { return shard_; }
@@ -46,6 +49,7 @@ class Dedicated final : public LinkOwner {
   Link link_;
   int64_t known_id_ = 0;
   bool broken_ = false;
+  bool watching_ = false;
 };
 
 }  // namespace ballast::cache

@@ -393,6 +393,7 @@ bool Router::keyless(Call& call) {
   using proto::RequestPolicy;
   if (call.info->has(proto::kAdmin) && !config_.admin_commands) return refuse(call);
   if (call.info->has(proto::kAllowBusy)) return while_busy(call);
+  if (may_write_unnamed_keys(call)) return unknown_keys(call);
   if (call.info->request_policy == RequestPolicy::kAllShards ||
       call.info->request_policy == RequestPolicy::kAllNodes || call.info->has(proto::kAdmin))
     return fan_out(call, call.wire);

@@ -26,16 +26,6 @@ bool is_get(std::span<const std::string_view> args) {
          (args[0][1] | 0x20) == 'e' && (args[0][2] | 0x20) == 't';
 }
 
-// Redis's words, with its bounds on how much of the command is quoted.
-std::string unknown_command(std::span<const std::string_view> args) {
-  std::string text = "ERR unknown command '" + std::string(args[0].substr(0, 128)) +
-                     "', with args beginning with: ";
-  std::string quoted;
-  for (size_t i = 1; i < args.size() && quoted.size() < 128; ++i)
-    quoted += "'" + std::string(args[i].substr(0, 128 - quoted.size())) + "' ";
-  return text + quoted;
-}
-
 constexpr std::string_view kCrossShard =
     "CROSSSLOT Keys in request don't hash to the same slot (of one shard)";
 
@@ -50,6 +40,16 @@ constexpr std::string_view kCacheable[] = {
     "zrangebylex", "getbit",   "bitcount", "xlen"};
 
 }  // namespace
+
+// Redis's words, with its bounds on how much of the command is quoted.
+std::string Router::unknown_command(std::span<const std::string_view> args) {
+  std::string text = "ERR unknown command '" + std::string(args[0].substr(0, 128)) +
+                     "', with args beginning with: ";
+  std::string quoted;
+  for (size_t i = 1; i < args.size() && quoted.size() < 128; ++i)
+    quoted += "'" + std::string(args[i].substr(0, 128 - quoted.size())) + "' ";
+  return text + quoted;
+}
 
 Router::Router(io::Loop& loop, const model::TierConfig& config, RequestPool& pool, Layer& layer,
                std::vector<std::unique_ptr<Shard>>& shards, telemetry::Durations& durations)
@@ -220,16 +220,32 @@ bool Router::dispatch(Call& call) {
   if (call.info == nullptr) {
     if (call.args[0].size() > 8 && equals_word(call.args[0].substr(0, 8), "ballast.") && peer(call))
       return true;
+    if (equals_word(call.args[0], "post") || equals_word(call.args[0], "host:")) {
+      // A web page can make a browser send commands to a port of its user's machine.
+      log_warning("client {} is closed: it speaks HTTP", call.client.id());
+      call.client.close_after_replies();
+      return true;
+    }
     call.client.error(unknown_command(call.args));
     return true;
   }
-  if (!call.info->arity_fits(call.args.size())) {
-    call.client.error("ERR wrong number of arguments for '" + call.info->name + "' command");
-    return true;
-  }
+  if (!call.info->arity_fits(call.args.size())) return refuse_arity(call);
   const Route& route = routes_[static_cast<size_t>(call.info - table_.all().data())];
   if (route.handler != nullptr) return (this->*route.handler)(call);
   return by_keys(call, route.cacheable);
+}
+
+// Within MULTI it spoils the transaction; EXEC itself ends it.
+bool Router::refuse_arity(Call& call) {
+  const std::string text = "wrong number of arguments for '" + call.info->name + "' command";
+  if (call.info->name == "exec") {
+    if (!call.client.idle()) return false;  // the connection that watches may be in use
+    end_transaction(call.client);
+    return own_error(call, "EXECABORT Transaction discarded because of: " + text);
+  }
+  const Session* session = call.client.session_if_any();
+  if (session != nullptr && session->transaction != nullptr) session->transaction->aborted = true;
+  return own_error(call, "ERR " + text);
 }
 
 bool Router::by_keys(Call& call, bool cacheable) {
@@ -270,7 +286,8 @@ bool Router::unknown_keys(Call& call) {
     return true;
   }
   if (write_overtakes(call.client, 0)) return false;
-  const uint32_t shard = call.args.size() > 1 ? shard_of(call.args[1]) : 0;
+  const bool named = call.args.size() > 1 && !may_write_unnamed_keys(call);
+  const uint32_t shard = named ? shard_of(call.args[1]) : 0;
   Request& request = call.client.expect(Path::kShard, 0);
   if (call.info->has(proto::kReadonly)) {
     shards_[shard]->read(call.wire, request, call.now);
@@ -279,6 +296,12 @@ bool Router::unknown_keys(Call& call) {
     shards_[shard]->flush(call.wire, request, call.now);
   }
   return true;
+}
+
+// A script or function that was given no keys; it goes to the first shard.
+bool Router::may_write_unnamed_keys(const Call& call) const {
+  return positions_.empty() && call.info->has(proto::kNoMandatoryKeys) &&
+         call.info->has(proto::kMovablekeys) && call.info->may_write_keys();
 }
 
 // SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC|DESC] [ALPHA] [STORE
@@ -387,7 +410,8 @@ bool Router::write_overtakes(const Client& client, uint64_t hash) const {
 }
 
 bool Router::single_shard(Call& call, uint32_t shard) {
-  const bool one_key = positions_.size() == 1;
+  // A script may use keys that it does not name.
+  const bool one_key = positions_.size() == 1 && !call.info->has(proto::kNoMandatoryKeys);
   const uint64_t hash = one_key ? balance::key_hash(call.args[positions_[0].index]) : 0;
   const bool writes = call.info->has(proto::kWrite) || call.info->has(proto::kMayReplicate) ||
                       call.info->may_write_keys();

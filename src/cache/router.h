@@ -119,6 +119,9 @@ class Router {
   bool find_keys(const Call& call, int& shard, bool& across);
   bool sort_keys(const Call& call);
   bool unknown_keys(Call& call);
+  bool may_write_unnamed_keys(const Call& call) const;
+  bool refuse_arity(Call& call);
+  static std::string unknown_command(std::span<const std::string_view> args);
   std::string_view canonical(const Call& call);
 
   // fanout.cc: commands over several shards.
@@ -189,6 +192,7 @@ class Router {
   bool discard(Call& call);
   bool watch(Call& call);
   bool unwatch(Call& call);
+  static bool watch_stands(const Session& session, const Client& client);
   bool queue(Call& call);
   void end_transaction(Client& client);
   Dedicated& dedicated(Client& client, uint32_t shard);
@@ -207,6 +211,7 @@ class Router {
   bool subscribe(Call& call);
   bool publish(Call& call);
   bool pubsub(Call& call);
+  static std::string unknown_subcommand(const Call& call);
 
   io::Loop& loop_;
   const model::TierConfig& config_;

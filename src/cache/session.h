@@ -37,7 +37,8 @@ struct Session {
   std::string library_version;
   Replies replies = Replies::kOn;
   std::unique_ptr<Transaction> transaction;
-  int watched_shard = -1;  // WATCH was sent on the dedicated connection to this shard
+  int watched_shard = -1;   // WATCH was sent on the dedicated connection to this shard
+  bool watch_lost = false;  // a connection that watched keys is gone: they may have changed since
   std::map<uint32_t, std::unique_ptr<Dedicated>> dedicated;  // by shard
   uint32_t blocked_shard = 0;  // where the client's last blocking command went
   std::unique_ptr<Subscriptions> subscriptions;

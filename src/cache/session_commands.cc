@@ -201,7 +201,7 @@ bool Router::select(Call& call) {
   const std::string_view text = call.args[1];
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), index);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
-    call.client.error("ERR invalid DB index");
+    call.client.error("ERR value is not an integer or out of range");
   } else if (index != 0) {
     call.client.error("ERR DB index is out of range");
   } else {

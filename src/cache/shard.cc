@@ -232,7 +232,7 @@ void Shard::flush(std::string_view wire, Request& request, Nanos now) {
 
 void Shard::guard(Request& guard, Nanos now, std::function<void()> ready) {
   if (begin(guard, now)) return ready();
-  wait(guard, {}, now, std::move(ready));
+  wait(guard, guard.wire, now, std::move(ready));
 }
 
 void Shard::end_guard(Request& guard, Nanos now) {

@@ -44,9 +44,7 @@ bool Router::queue(Call& call) {
     call.client.error(text);
     return true;
   };
-  if (call.info == nullptr)
-    return abort("ERR unknown command '" + std::string(call.args[0].substr(0, 128)) +
-                 "', with args beginning with: ");
+  if (call.info == nullptr) return abort(unknown_command(call.args));
   const std::string& name = call.info->name;
   if (!call.info->arity_fits(call.args.size()))
     return abort("ERR wrong number of arguments for '" + name + "' command");
@@ -60,6 +58,7 @@ bool Router::queue(Call& call) {
   if ((admin && !config_.admin_commands) || name == "select" || name == "hello" || name == "auth" ||
       handler == &Router::refuse || handler == &Router::client_command)
     return abort("ERR '" + name + "' is not possible in a transaction through Ballast");
+  if (call.info->container && call.args.size() > 1) return abort(unknown_subcommand(call));
   if ((flush || concerns_all_shards(*call.info)) && shards_.size() > 1)
     return abort("ERR '" + name + "' in a transaction would reach only one of the shards");
   int shard = transaction.shard;
@@ -79,7 +78,7 @@ bool Router::queue(Call& call) {
     if (position.written) transaction.written_keys.emplace_back(call.args[position.index]);
   if (transaction.wire.size() + call.wire.size() > config_.query_limit)
     return abort("ERR the transaction is larger than the limit of a request");
-  transaction.flush |= flush;
+  transaction.flush |= flush || may_write_unnamed_keys(call);
   transaction.wire += call.wire;
   ++transaction.commands;
   call.client.reply("+QUEUED\r\n");
@@ -96,12 +95,21 @@ bool Router::exec(Call& call) {
   }
   const std::unique_ptr<Transaction> transaction = std::move(session.transaction);
   update_plain(client);
+  const bool stands = watch_stands(session, client);
+  session.watch_lost = false;
   const int watched = std::exchange(session.watched_shard, -1);
   const uint32_t shard = transaction->shard < 0 ? 0 : static_cast<uint32_t>(transaction->shard);
   if (const std::string& busy = shards_[shard]->busy(); transaction->aborted || !busy.empty()) {
     if (watched >= 0) session.dedicated.erase(static_cast<uint32_t>(watched));
     client.error(busy.empty() ? "EXECABORT Transaction discarded because of previous errors."
                               : "EXECABORT Transaction discarded because of: " + busy);
+    return true;
+  }
+  if (!stands) {  // nobody can say whether the keys changed: the client tries again
+    session.dedicated.erase(static_cast<uint32_t>(watched));
+    std::string none;
+    proto::append_null_array(none, client.proto);
+    client.reply(none);
     return true;
   }
   std::string wire(kMulti);
@@ -127,6 +135,7 @@ void Router::end_transaction(Client& client) {
   if (client.session_if_any() == nullptr) return;
   Session& session = client.session();
   session.transaction.reset();
+  session.watch_lost = false;
   // The connection that watches keys is given up with them.
   const int watched = std::exchange(session.watched_shard, -1);
   if (watched >= 0) session.dedicated.erase(static_cast<uint32_t>(watched));
@@ -158,16 +167,27 @@ bool Router::watch(Call& call) {
     client.error("CROSSSLOT Keys in request don't hash to the same slot (of one shard)");
     return true;
   }
+  session.watch_lost = !watch_stands(session, client);
   session.watched_shard = shard;
+  Dedicated& connection = dedicated(client, static_cast<uint32_t>(shard));
+  connection.set_watching();
   // On a path of its own: what follows waits until the keys are watched.
-  dedicated(client, static_cast<uint32_t>(shard))
-      .send(call.wire, client.expect(Path::kHome, 0), call.now);
+  connection.send(call.wire, client.expect(Path::kHome, 0), call.now);
   return true;
+}
+
+// True if the connection that heard the client's WATCH is still there to tell of changes.
+bool Router::watch_stands(const Session& session, const Client& client) {
+  if (session.watched_shard < 0) return true;
+  const auto it = session.dedicated.find(static_cast<uint32_t>(session.watched_shard));
+  return !session.watch_lost && it != session.dedicated.end() && it->second->watching() &&
+         it->second->proto() == client.proto;
 }
 
 bool Router::unwatch(Call& call) {
   if (!call.client.idle()) return false;
   Session& session = call.client.session();
+  session.watch_lost = false;
   const int watched = std::exchange(session.watched_shard, -1);
   if (watched < 0) {
     call.client.reply_ok();
