@@ -33,6 +33,8 @@ inline constexpr Sabotage sabotage{.skip_phase1 = true};
 inline constexpr Sabotage sabotage{.skip_lease_wait = true};
 #elif defined(BALLAST_SABOTAGE_FILL_VERSION)
 inline constexpr Sabotage sabotage{.ignore_fill_version = true, .ignore_copy_id = true};
+#elif defined(BALLAST_SABOTAGE_COPY_ID)
+inline constexpr Sabotage sabotage{.ignore_copy_id = true};
 #elif defined(BALLAST_SABOTAGE_REVIVE)
 inline constexpr Sabotage sabotage{.revive_lapsed = true};
 #else

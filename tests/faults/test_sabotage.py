@@ -2,17 +2,19 @@
 """Programs without one rule of the coherence protocol each: recorded histories must show it.
 
 Each rule has a scenario that needs it. The right program stands it, the one without the rule does
-not.
+not. The copy id needs one that is played step by step.
 """
 
 import os
 import subprocess
+import threading
 import time
 
 import pytest
 from cluster import Cluster
 from harness import ROOT, ballast_binary
 from stage import Histories, assert_no_violation, need_program, skip_without_tier
+from wire import Wire
 
 LEASE_S = 1.0
 SECONDS = 9
@@ -82,7 +84,7 @@ def fixture_programs():
     folder = ballast_binary().resolve().parent
     if not (folder / "build.ninja").exists():
         pytest.skip(f"{folder} is no build folder")
-    programs = {rule: folder / f"ballast-without-{rule}" for rule in SCENARIOS}
+    programs = {rule: folder / f"ballast-without-{rule}" for rule in [*SCENARIOS, "copy_id"]}
     subprocess.run(["cmake", "--build", folder, "--target",
                     *[path.name for path in programs.values()]],
                    check=True, cwd=ROOT, stdout=subprocess.DEVNULL, timeout=600)
@@ -106,3 +108,74 @@ def test_wrong_program_is_caught(programs, monkeypatch, rule):
     print(f"without {rule}: {count} violations in {result['operations']} operations, "
           f"hot reads: {hot_share:.2f}")
     assert count, f"{result['operations']} operations without {rule} look right"
+
+
+STEP_S = 0.25  # what each way between spine and leaf takes, and what the shard tells the leaf
+
+
+def heat(spine, key, weight):
+    """Reads that stand for so many others: the spine, which has room for one, takes the key."""
+    for _ in range(8):
+        spine.send("BALLAST.READ", 1, weight, 0, key, "")
+    for _ in range(8):
+        spine.read_value()
+
+
+def stale_reads(router, key, old, written):
+    """How many reads that begin after `written` was set still give `old`."""
+    stale = 0
+    until = time.monotonic() + 4 * STEP_S
+    while time.monotonic() < until:
+        begins_after = written.is_set()
+        stale += router.ask("GET", key) == old and begins_after
+    return stale
+
+
+def fill_for_a_former_copy(cluster, key, weight):
+    """The spine drops its copy and asks for another while the fill of the first is under way.
+
+    The home hears of both once that fill has left, and owes the second copy nothing when the key
+    is written again. Returns the stale reads.
+    """
+    writer, reader = (Wire(cluster.ports[router]) for router in cluster.routers)
+    spine = Wire(cluster.ports["spine-0"])
+    writer.ask("SET", key, "first")
+    spine.ask("HELLO", 3)
+    heat(spine, key, weight)
+    time.sleep(4 * STEP_S)  # the copy is filled
+    assert spine.ask("BALLAST.READ", 1, 1, 0, key, "") == b"first"
+    written = threading.Event()
+    found = []
+    writer.ask("SET", key, "second")  # the spine's answer is here, the fill's read has begun
+    time.sleep(STEP_S / 2)
+    heat(spine, "other", 4 * weight)
+    heat(spine, key, 16 * weight)
+    time.sleep(STEP_S * 1.3)  # the fill has left, then the home heard of the new copy
+    thread = threading.Thread(
+        target=lambda: found.append(stale_reads(reader, key, b"second", written)))
+    thread.start()
+    writer.ask("SET", key, "third")
+    written.set()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.parametrize("program", ["right", "without copy_id"])
+def test_fill_for_a_former_copy(programs, monkeypatch, program):
+    wrong = program != "right"
+    if wrong:
+        monkeypatch.setenv("BALLAST_BINARY", os.fspath(programs["copy_id"]))
+    cluster = Cluster(racks=1, shards_per_rack=1, spines=1, routers=2, relayed=True,
+                      options='cache_objects = 1\nlease = "5s"')
+    try:
+        for relay in cluster.links.among("spine-0>rack-0"):
+            relay.delay_s = STEP_S
+        for relay in cluster.links.among("rack-0>shard-0"):
+            relay.push_delay_s = STEP_S
+        time.sleep(4 * STEP_S)
+        stale = [fill_for_a_former_copy(cluster, f"k{turn}", 1000 * 40 ** turn)
+                 for turn in range(2)]
+    finally:
+        cluster.close()
+    print(f"{program}: {stale} stale reads")
+    assert any(stale) == wrong
