@@ -33,7 +33,9 @@ constexpr const char* kOutputGroup = "Output";
 
 constexpr const char* kFooter =
     "FILE is a trace, \"-\" standard input. --from trace looks at what it holds: keys one a line,\n"
-    "KEY COUNT lines (the first line decides), or what redis-cli MONITOR printed.\n"
+    "KEY COUNT lines (the first line decides), what redis-cli MONITOR printed, or a capture "
+    "(pcap,\n"
+    "pcapng) of requests to Redis.\n"
     "\n"
     "Exit status: 0 there is a plan, or no cache is needed; 1 not possible, or the trace could "
     "not\n"
@@ -45,6 +47,7 @@ struct Asked {
   Source source = Source::kNone;
   trace::TraceOptions trace;
   std::vector<std::string> files;
+  bool ports_given = false;
   std::string commands_file;
   double alpha = 0.99;
   double objects = 0;  // 0: not given
@@ -64,7 +67,8 @@ Result<> set_source(Asked& asked, const std::string& text) {
   constexpr Row kRows[] = {{"zipf", Source::kZipf, trace::Form::kAny},
                            {"trace", Source::kTrace, trace::Form::kAny},
                            {"keys", Source::kTrace, trace::Form::kKeys},
-                           {"monitor", Source::kTrace, trace::Form::kMonitor}};
+                           {"monitor", Source::kTrace, trace::Form::kMonitor},
+                           {"pcap", Source::kTrace, trace::Form::kCapture}};
   std::string known;
   for (const Row& row : kRows) {
     if (text == row.name) {
@@ -87,9 +91,19 @@ Result<> set_objects(double& objects, const std::string& text) {
   return {};
 }
 
+Result<> set_port(trace::TraceOptions& options, bool& given, const std::string& text) {
+  uint32_t port = 0;
+  const Result<> set = count_into(port, 65'535)(text);
+  if (!set) return set;
+  if (!given) options.ports.clear();
+  given = true;
+  options.ports.push_back(static_cast<uint16_t>(port));
+  return {};
+}
+
 std::vector<Flag> workload_flags(Asked& asked) {
   return {
-      {"--from", "FORM", "zipf, trace, keys or monitor; required", "", kWorkloadGroup, false,
+      {"--from", "FORM", "zipf, trace, keys, monitor or pcap; required", "", kWorkloadGroup, false,
        [&asked](const std::string& text) { return set_source(asked, text); }},
       {"--zipf", "A", "Zipf's exponent, with --from zipf", "0.99", kWorkloadGroup, false,
        number_into(asked.alpha, sim::kMostAlpha)},
@@ -105,6 +119,10 @@ std::vector<Flag> workload_flags(Asked& asked) {
          if (!size) return Unexpected(size.error());
          asked.value_size = *size;
          return {};
+       }},
+      {"--port", "PORT", "a server's, in captures; may be repeated", "6379", kWorkloadGroup, true,
+       [&asked](const std::string& text) {
+         return set_port(asked.trace, asked.ports_given, text);
        }},
       {"--commands", "FILE", "a server's reply to COMMAND, byte for byte", "redis 7.0.15's",
        kWorkloadGroup, false, text_into(asked.commands_file, "a file's name")},

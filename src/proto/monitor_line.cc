@@ -9,6 +9,7 @@ namespace ballast::proto {
 namespace {
 
 constexpr size_t kMostFraction = 9;
+constexpr int64_t kMostSeconds = 9'000'000'000;  // as nanoseconds within 63 bits
 
 int hex_digit(char byte) {
   if (byte >= '0' && byte <= '9') return byte - '0';
@@ -54,7 +55,7 @@ bool MonitorLine::parse_time(std::string_view& line) {
   const std::string_view fraction = line.substr(dot + 1, end - dot - 1);
   int64_t seconds = 0;
   if (dot > 10 || fraction.empty() || fraction.size() > kMostFraction ||
-      !parse_integer(line.substr(0, dot), seconds) || seconds < 0 ||
+      !parse_integer(line.substr(0, dot), seconds) || seconds < 0 || seconds > kMostSeconds ||
       !std::all_of(fraction.begin(), fraction.end(), is_digit)) {
     return false;
   }

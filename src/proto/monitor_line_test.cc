@@ -39,12 +39,26 @@ TEST(MonitorLine, EscapesAreUndone) {
 }
 
 TEST(MonitorLine, WhatIsNotMonitorsIsRefused) {
-  for (const char* line :
-       {"", "OK", "+OK", "user:1 12", "1339518083.107412", "1339518083.107412 ",
-        "1339518083.107412 [0 x]", R"(1339518083.107412 [0 x] get)", R"(.1 [0 x] "get")",
-        R"(1. [0 x] "get")", R"(-1.5 [0 x] "get")", R"(1.1234567890 [0 x] "get")",
-        R"(1.0 [x y] "get")", R"(1.0 [0] "get")", R"(1.0 [0 x] "get)", R"(1.0 [0 x] "get" )",
-        R"(1.0 [0 x] "get""x")", R"(1.0 [0 x] "get" "x\)", R"(1.0 0 x] "get")"}) {
+  for (const char* line : {"",
+                           "OK",
+                           "+OK",
+                           "user:1 12",
+                           "1339518083.107412",
+                           "1339518083.107412 ",
+                           "1339518083.107412 [0 x]",
+                           R"(1339518083.107412 [0 x] get)",
+                           R"(.1 [0 x] "get")",
+                           R"(1. [0 x] "get")",
+                           R"(-1.5 [0 x] "get")",
+                           R"(9331518083.1 [0 x] "get")",
+                           R"(1.1234567890 [0 x] "get")",
+                           R"(1.0 [x y] "get")",
+                           R"(1.0 [0] "get")",
+                           R"(1.0 [0 x] "get)",
+                           R"(1.0 [0 x] "get" )",
+                           R"(1.0 [0 x] "get""x")",
+                           R"(1.0 [0 x] "get" "x\)",
+                           R"(1.0 0 x] "get")"}) {
     EXPECT_EQ(parse(line), Words{"bad"}) << line;
   }
 }

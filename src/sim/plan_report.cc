@@ -170,7 +170,8 @@ std::string verdict_text(const PlanReport& report) {
       break;
     case Plan::Verdict::kMoreCopies:
       out += "Not possible with two copies of a key: " + plan.reason +
-             ".\nWith more copies of the hottest, which Ballast does not make yet, it would be:\n";
+             ".\nWith more copies of the hottest, which Ballast does not make yet, it would "
+             "be:\n";
       break;
     case Plan::Verdict::kImpossible:
       out += "Not possible: " + plan.reason + ".\n";
@@ -194,10 +195,12 @@ std::string verdict_text(const PlanReport& report) {
       percent(plan.busiest_server), percent(plan.busiest_nodes), percent(plan.lost),
       whole(plan.formula_objects),
       whole(static_cast<double>(tier.objects_per_node * tier.nodes())));
-  if (plan.lost > kMostLost)
+  if (plan.lost > kMostLost) {
     out +=
-        "  Take more: reads that meet a write under way all go to one server, which the bounds\n"
-        "  below leave out\n";
+        "  more than 1 % lost: take more headroom. Reads that meet a write under way all go to "
+        "the\n"
+        "  key's server, and queues are finite; the bounds below leave both out\n";
+  }
   return out;
 }
 

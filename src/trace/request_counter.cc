@@ -34,10 +34,14 @@ const proto::CommandTable& built_in_commands() {
   return table;
 }
 
-void RequestCounter::command(std::span<const std::string_view> args, Nanos time) {
+void RequestCounter::command(std::span<const std::string_view> args, Nanos time, bool cut) {
   if (args.empty()) return;
   const proto::CommandInfo* info = table_.find(args);
   if (info == nullptr) return note_unknown(args[0]);
+  if (!cut && !info->arity_fits(args.size())) {
+    ++refused_;
+    return;
+  }
   ++commands_;
   if (!info->keys(args, positions_)) {
     ++keys_hidden_;
@@ -53,12 +57,15 @@ void RequestCounter::command(std::span<const std::string_view> args, Nanos time)
 
 void RequestCounter::note_unknown(std::string_view name) {
   ++unknown_;
-  name = name.substr(0, kMostNameBytes);
-  const auto found = unknown_names_.find(name);
+  std::string shown(name.substr(0, kMostNameBytes));
+  for (char& byte : shown) {
+    if (byte <= ' ' || byte > '~') byte = '?';
+  }
+  const auto found = unknown_names_.find(shown);
   if (found != unknown_names_.end()) {
     ++found->second;
   } else if (unknown_names_.size() < kMostUnknownNames) {
-    unknown_names_.emplace(name, 1);
+    unknown_names_.emplace(std::move(shown), 1);
   }
 }
 
@@ -94,6 +101,9 @@ void RequestCounter::finish(Workload& workload) const {
         "--commands",
         unknown_, names));
   }
+  if (refused_ > 0)
+    workload.notes.push_back(fmt::format(
+        "{} commands have so many arguments as a server refuses, and were left out", refused_));
   if (keys_hidden_ > 0)
     workload.notes.push_back(
         fmt::format("{} commands do not show from outside which keys they use, and were left out",

@@ -27,8 +27,8 @@ class RequestCounter {
   RequestCounter(const proto::CommandTable& table, size_t most_keys)
       : table_(table), counts_(most_keys) {}
 
-  // One command with its name; `time`: wall time, 0 if not known.
-  void command(std::span<const std::string_view> args, Nanos time);
+  // One command with its name; `time`: wall time, 0 if not known; `cut`: arguments are missing.
+  void command(std::span<const std::string_view> args, Nanos time, bool cut = false);
   // One request to a key, of which only that is known.
   void key(std::string_view key, uint64_t count = 1) { counts_.add(key, false, count); }
 
@@ -45,6 +45,7 @@ class RequestCounter {
   KeyCounts counts_;
   std::vector<proto::KeyPosition> positions_;
   uint64_t commands_ = 0;
+  uint64_t refused_ = 0;      // with so many arguments as the server would refuse
   uint64_t keys_hidden_ = 0;  // commands whose keys cannot be told from here
   uint64_t kept_reads_ = 0;
   uint64_t other_reads_ = 0;

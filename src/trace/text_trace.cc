@@ -102,7 +102,7 @@ Result<> read_monitor(InputFile& file, RequestCounter& counter, Workload& worklo
     by_script += monitor.by_script() ? 1 : 0;
     if (monitor.by_script()) continue;
     other_databases += monitor.database() != 0 ? 1 : 0;
-    counter.command(monitor.args(), monitor.time());
+    counter.command(monitor.args(), monitor.time(), line.cut);
   }
   if (bad > 0 && counter.commands() == 0)
     return fail_line(file, first_bad, "not a line of redis-cli MONITOR");
