@@ -29,9 +29,10 @@ function(ballast_bpf name source)
     DEPFILE ${object}.d
     COMMENT "Compiling ${source} for the kernel"
     VERBATIM)
+  set(generate "\"${BPFTOOL}\" gen skeleton ${object} name ${initial}${rest}Skeleton")
   add_custom_command(
     OUTPUT ${skeleton}
-    COMMAND sh -c "\"${BPFTOOL}\" gen skeleton ${object} name ${initial}${rest}Skeleton >${skeleton}.new"
+    COMMAND sh -c "${generate} >${skeleton}.new"
     COMMAND ${CMAKE_COMMAND} -E rename ${skeleton}.new ${skeleton}
     DEPENDS ${object}
     VERBATIM)

@@ -208,7 +208,8 @@ def test_clang_tidy(tmp_path, source, words):
 
 def test_dev_installs_parts_that_packages_txt_has():
     script = (ROOT / "dev").read_text(encoding="utf-8")
-    used = {part for parts in re.findall(r"\bsetup((?: [a-z]+)+)", script) for part in parts.split()}
+    calls = re.findall(r"\bsetup((?: [a-z]+)+)", script)
+    used = {part for parts in calls for part in parts.split()}
     parts = re.findall(r"^\[(\w+)\]$", (ROOT / "packages.txt").read_text(encoding="utf-8"), re.M)
     assert used == set(parts)
     assert len(parts) == len(set(parts))
