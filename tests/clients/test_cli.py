@@ -8,8 +8,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import target_kind
 from harness import encode, run
+from targets import target_kind
 
 
 def cli(target, *words, stdin=None, check=True, timeout_s=30):

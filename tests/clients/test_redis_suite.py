@@ -11,8 +11,8 @@ import os
 
 import pytest
 import redis_suite
-from conftest import make_target, target_kind
 from harness import ROOT
+from targets import make_target, target_kind
 
 RESULTS = ROOT / "build/redis-suite"
 
