@@ -4,12 +4,14 @@
 import collections
 import contextlib
 import re
+import shutil
+import subprocess
 import time
 import urllib.request
 
 import pytest
 from cluster import Cluster
-from harness import wait_until
+from harness import ROOT, wait_until
 from stage import need_program, skip_without_tier
 from wire import ReplyError, Wire
 
@@ -21,14 +23,38 @@ NEED_PROCESSES = {"ballast_home_writes_delayed_total", "ballast_home_lease_waits
 RACES = {"ballast_node_fills_dropped_total"}
 
 
+def exposition(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
+        return reply.read().decode()
+
+
 def scrape(port):
     """Sum over labels of every sample, and the names that are counters."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
-        text = reply.read().decode()
+    text = exposition(port)
     sums = collections.Counter()
     for name, value in re.findall(r"^(\w+)(?:{[^}]*})? (\S+)$", text, re.MULTILINE):
         sums[name] += float(value)
     return sums, set(re.findall(r"^# TYPE (\w+) counter$", text, re.MULTILINE))
+
+
+def promtool():
+    """The system's, else that of the Debian package, unpacked into the build folder: installed it
+    would start a server."""
+    if found := shutil.which("promtool"):
+        return found
+    folder = ROOT / "build/promtool"
+    program = folder / "usr/bin/promtool"
+    if not program.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        got = subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download",
+                              "prometheus"], cwd=folder, timeout=300, check=False,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        packages = list(folder.glob("prometheus_*.deb"))
+        if not packages:
+            pytest.skip(f"promtool: apt-get download prometheus: {got.stdout.strip()[-200:]}")
+        subprocess.run(["dpkg", "-x", packages[0], folder], check=True, timeout=300)
+        packages[0].unlink()
+    return program
 
 
 def signed_in(stage):
@@ -119,6 +145,18 @@ def test_every_counter_of_one_process_moves(new_stage):
     still = {name for name in counters if sums[name] == 0} - NEED_PROCESSES - RACES
     assert not still, f"never moved: {sorted(still)}"
     assert sums["ballast_client_held_bytes"] >= 0 and sums["ballast_clients"] > 0
+
+
+def test_promtool_finds_nothing_to_say(new_stage):
+    skip_without_tier("it has no metrics")
+    stage = new_stage(shards=2)
+    wire = stage.wire()
+    for _ in range(1000):
+        wire.ask("GET", "k")
+    told = subprocess.run([promtool(), "check", "metrics"], input=exposition(stage.tier.admin_port),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                          check=False)
+    assert (told.returncode, told.stdout) == (0, "")
 
 
 def test_the_counters_of_waiting_for_a_lost_node_move():
