@@ -329,9 +329,9 @@ def test_flushes_expiry_and_a_writer_past_the_tier(new_stage, new_histories):
     stage = new_stage(shards=3, relayed=False, options=SAMPLE_ALL)
     shard = stage.shards[0]
     bypass = {"bypass": f"127.0.0.1:{shard.port}"} if stage.tier else {}
-    run = new_histories([f"127.0.0.1:{stage.port}"], operations=220_000, seconds=60,
+    run = new_histories([f"127.0.0.1:{stage.port}"], operations=220_000, seconds=180,
                         flush_every=400, **bypass)
-    result = run.wait()
+    result = run.wait(240)
     judge(stage, result, operations=200_000)
     if bypass:
         assert result["bypass"]["reads"] > 100
