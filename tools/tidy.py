@@ -57,7 +57,9 @@ def main():
     stamps.mkdir(parents=True, exist_ok=True)
     entries = {entry["file"]: entry for entry in
                json.loads((options.build / "compile_commands.json").read_text("utf-8"))
-               if pathlib.Path(entry["file"]).is_relative_to(ROOT)}
+               if pathlib.Path(entry["file"]).is_relative_to(ROOT / "src")
+               or pathlib.Path(entry["file"]).is_relative_to(ROOT / "tests")
+               or pathlib.Path(entry["file"]).is_relative_to(ROOT / "fuzz")}
     names = {file: stamps / stamp(entry, settings) for file, entry in entries.items()}
     for old in set(stamps.iterdir()) - set(names.values()):
         old.unlink()

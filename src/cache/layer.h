@@ -39,6 +39,7 @@ class Layer final : public NodeSender, public PeerOwner {
   void open();
   void shut_down();
 
+  telemetry::Durations& durations() { return durations_; }
   bool caching() const { return mechanism_ != balance::Mechanism::kNoCache; }
   bool is_local(uint64_t member) const {
     return member < members_.size() && members_[member]->node != nullptr;

@@ -52,14 +52,14 @@ std::string Router::unknown_command(std::span<const std::string_view> args) {
 }
 
 Router::Router(io::Loop& loop, const model::TierConfig& config, RequestPool& pool, Layer& layer,
-               std::vector<std::unique_ptr<Shard>>& shards, telemetry::Durations& durations)
+               std::vector<std::unique_ptr<Shard>>& shards)
     : loop_(loop),
       config_(config),
       pool_(pool),
       layer_(layer),
       shards_(shards),
       slots_(slot_map(config)),
-      collapse_(pool, durations, config.max_object),
+      collapse_(pool, layer.durations(), config.max_object),
       random_(system_seed()),
       started_(now_ns()) {
   recount_at_ = config.output_memory;

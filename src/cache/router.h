@@ -39,7 +39,7 @@ struct Call {
 class Router {
  public:
   Router(io::Loop& loop, const model::TierConfig& config, RequestPool& pool, Layer& layer,
-         std::vector<std::unique_ptr<Shard>>& shards, telemetry::Durations& durations);
+         std::vector<std::unique_ptr<Shard>>& shards);
   ~Router();
 
   // From the reply of COMMAND; until then no client is accepted.

@@ -116,7 +116,7 @@ Result<> Tier::build() {
           std::make_unique<Shard>(*loop_, pool_, *layer_, durations_, std::move(options)));
     }
   }
-  router_ = std::make_unique<Router>(*loop_, config_, pool_, *layer_, shards_, durations_);
+  router_ = std::make_unique<Router>(*loop_, config_, pool_, *layer_, shards_);
   layer_->set_router(router_.get());
   layer_->add_local_nodes(shards_, system_seed());
   return watch_signals();

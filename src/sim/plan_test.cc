@@ -101,7 +101,7 @@ TEST(Plan, TooManyColdRequestsForTheServersAreImpossible) {
   EXPECT_NE(plan.reason.find("the busiest server would still get"), std::string::npos);
 }
 
-trace::Workload workload(std::vector<uint64_t> counts) {
+trace::Workload workload(const std::vector<uint64_t>& counts) {
   trace::Workload made;
   for (const uint64_t count : counts) {
     made.keys.push_back(

@@ -13,10 +13,9 @@ namespace {
 constexpr uint64_t kSingleRanks = 256;  // then groups of ranks, each this factor wider
 constexpr double kGroupWidth = 1.02;
 constexpr size_t kExactLevels = 64;
-constexpr double kWindow = 7;      // standard deviations after which a Poisson count is certain
-constexpr int kObjectsSteps = 26;  // to one part in 10^6
-constexpr int kAlphaSteps = 22;    // to 10^-6
-constexpr size_t kLeastKeys = 3;   // of which an exponent is fitted
+constexpr double kWindow = 7;     // standard deviations after which a Poisson count is certain
+constexpr int kAlphaSteps = 22;   // to 10^-6
+constexpr size_t kLeastKeys = 3;  // of which an exponent is fitted
 constexpr double kLeastRequests = 30;
 constexpr double kChance = 1.63;  // times 1 / sqrt(n): the 1 % point of the KS distance
 

@@ -38,13 +38,18 @@ std::string header(uint32_t link = kRaw) {
          bytes_of(uint64_t{0}) + bytes_of(65'535U) + bytes_of(link);
 }
 
+struct To {
+  size_t server = 6379;  // its port
+  char flags = 0x18;     // TCP's
+};
+
 // One packet of a client with this port, at a time in milliseconds.
 std::string packet(uint32_t ms, size_t client, uint32_t sequence, const std::string& payload,
-                   size_t server = 6379, char flags = 0x18) {
+                   To to = {}) {
   const std::string number = {static_cast<char>(sequence >> 24), static_cast<char>(sequence >> 16),
                               static_cast<char>(sequence >> 8), static_cast<char>(sequence)};
-  const std::string tcp = be16(client) + be16(server) + number + std::string(4, '\0') + '\x50' +
-                          flags + std::string(6, '\0') + payload;
+  const std::string tcp = be16(client) + be16(to.server) + number + std::string(4, '\0') + '\x50' +
+                          to.flags + std::string(6, '\0') + payload;
   const std::string ip = std::string("\x45\0", 2) + be16(20 + tcp.size()) + std::string(4, '\0') +
                          "\x40\x06" + std::string(2, '\0') +
                          std::string("\x0a\0\0\1\x0a\0\0\2", 8) + tcp;
@@ -69,13 +74,13 @@ class CaptureTest : public testing::Test {
 std::string two_clients() {
   const std::string get = command({"GET", "a"});
   const std::string set = command({"SET", "b", "1"});
-  return header() + packet(0, 1000, 99, "", 6379, 2) + packet(1, 1000, 100, get) +
+  return header() + packet(0, 1000, 99, "", {6379, 2}) + packet(1, 1000, 100, get) +
          packet(2, 2000, 500, set) +
          packet(3, 1000, 100 + static_cast<uint32_t>(2 * get.size()), get) +
          packet(4, 1000, 100 + static_cast<uint32_t>(get.size()), get) +  // out of order
          packet(5, 1000, 100, get) +                                      // once more
          packet(1500, 2000, 500 + static_cast<uint32_t>(set.size()), command({"MGET", "a", "b"})) +
-         packet(1501, 3000, 1, command({"GET", "other port"}), 6380);
+         packet(1501, 3000, 1, command({"GET", "other port"}), {6380});
 }
 
 TEST_F(CaptureTest, CountsWhatClientsSent) {
@@ -128,7 +133,7 @@ TEST_F(CaptureTest, ManyConnectionsTakeBoundedMemory) {
   file << header();
   const std::string get = command({"GET", "a"});
   for (uint32_t i = 0; i < 150'000; ++i)
-    file << packet(i / 100, 1 + i % 60'000, 7, get, 6000 + i / 60'000);
+    file << packet(i / 100, 1 + i % 60'000, 7, get, {6000 + i / 60'000});
   file.close();
   const auto workload = read_trace(path_, {.ports = {6000, 6001, 6002}});
   ASSERT_TRUE(workload) << workload.error().message;

@@ -17,12 +17,12 @@ class ReadTrace : public testing::Test {
   ReadTrace() : path_(testing::TempDir() + "/read-trace-test-" + std::to_string(getpid())) {}
   ~ReadTrace() override { std::remove(path_.c_str()); }
 
-  Result<Workload> read(const std::string& content, TraceOptions options = {}) {
+  Result<Workload> read(const std::string& content, const TraceOptions& options = {}) {
     std::ofstream(path_, std::ios::binary) << content;
     return read_trace(path_, options);
   }
-  std::string error(const std::string& content, TraceOptions options = {}) {
-    const auto read_back = read(content, std::move(options));
+  std::string error(const std::string& content, const TraceOptions& options = {}) {
+    const auto read_back = read(content, options);
     if (read_back) return "none";
     EXPECT_EQ(read_back.error().code, ErrorCode::kInvalid);
     EXPECT_TRUE(read_back.error().message.starts_with(path_)) << read_back.error().message;

@@ -10,8 +10,8 @@
 namespace ballast::trace {
 
 // Made from redis_commands.resp when the build is configured.
-extern const unsigned char redis_commands[];
-extern const size_t redis_commands_size;
+extern const unsigned char kRedisCommands[];
+extern const size_t kRedisCommandsSize;
 
 namespace {
 
@@ -27,7 +27,7 @@ bool is_kept(const proto::CommandInfo& info, const std::vector<proto::KeyPositio
 const proto::CommandTable& built_in_commands() {
   static const proto::CommandTable table = [] {
     auto read = proto::CommandTable::from_reply(
-        std::string_view(reinterpret_cast<const char*>(redis_commands), redis_commands_size));
+        std::string_view(reinterpret_cast<const char*>(kRedisCommands), kRedisCommandsSize));
     BALLAST_CHECK(read.has_value());
     return std::move(*read);
   }();
