@@ -141,7 +141,7 @@ std::vector<Flag> request_flags(Asked& asked) {
        "0", kLoadGroup, false, share_into(settings.writes)},
       {"--value-size", "BYTES|MIN-MAX", "size of the values written", "64", kLoadGroup, false,
        [&settings](const std::string& text) { return set_value_size(settings, text); }},
-      {"--connections", "COUNT", "", "50", kLoadGroup, false,
+      {"--connections", "COUNT", "connections, all at once", "50", kLoadGroup, false,
        count_into(settings.connections, kMostConnections)},
       {"--pipeline", "COUNT", "requests in flight on one connection, at most", "1", kLoadGroup,
        false, count_into(settings.pipeline, kMostPipeline)},

@@ -71,11 +71,15 @@ const Subcommand* find_subcommand(const Arguments& words, size_t& used) {
 
 int unknown_command(const Arguments& words) {
   std::vector<std::string> known;
-  for (const Subcommand& command : kSubcommands) known.emplace_back(command.name);
-  std::string given = words[0];
+  for (const Subcommand& command : kSubcommands) {
+    known.emplace_back(command.name);
+    const size_t space = known.back().find(' ');
+    if (space != std::string::npos) known.push_back(known.back().substr(0, space));
+  }
+  std::string given = words.size() > 1 ? words[0] + " " + words[1] : words[0];
   std::string near = nearest(given, known);
   if (near.empty() && words.size() > 1) {
-    given += " " + words[1];
+    given = words[0];
     near = nearest(given, known);
   }
   const std::string advice =

@@ -82,6 +82,8 @@ TEST(Program, WrongUsageIsStatusTwoAndOneLineOnStderr) {
   }
   EXPECT_EQ(run("").status, 2);
   EXPECT_NE(run("confg show").err.find("did you mean ballast config show?"), std::string::npos);
+  EXPECT_NE(run("cach").err.find("did you mean ballast cache?"), std::string::npos);
+  EXPECT_NE(run("cache leaf").err.find("[[rack]]"), std::string::npos);
 }
 
 TEST(Program, HelpIsOnStdoutAndStatusZero) {
@@ -127,7 +129,9 @@ TEST(Program, SimPrintsAFigureAndWritesItsPage) {
   const Outcome json = run(figure + "--json");
   EXPECT_TRUE(json.out.starts_with("{")) << json.out;
   EXPECT_EQ(json.out, run(figure + "--json").out);
-  EXPECT_EQ(run(figure + "--plot /nowhere/x.html").status, 1);
+  const Outcome nowhere = run(figure + "--plot /nowhere/x.html");
+  EXPECT_EQ(nowhere.status, 1);
+  EXPECT_EQ(nowhere.out, "") << "said before the figure is made";
   EXPECT_NE(run("sim cache --figure frob").err.find("skew, cache-size, scale"), std::string::npos);
 }
 

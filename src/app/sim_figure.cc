@@ -55,6 +55,14 @@ std::string footer(const std::vector<FigureName>& figures) {
   return out + "\nExit status: 0 done; 1 the page could not be written; 2 wrong usage.";
 }
 
+// The figure may take minutes: that its page cannot be written is said before.
+Result<> check_writable(const std::string& path) {
+  FILE* file = std::fopen(path.c_str(), "ae");
+  if (file == nullptr) return fail_errno("open " + path, errno);
+  std::fclose(file);
+  return {};
+}
+
 Result<> write_file(const std::string& path, const std::string& text) {
   FILE* file = std::fopen(path.c_str(), "we");
   if (file == nullptr) return fail_errno("open " + path, errno);
@@ -75,6 +83,12 @@ int run_figure_command(FigureCommand command, const Arguments& arguments) {
   const std::string conflict = asked.figure ? command.find_conflict() : "--figure is required";
   if (!conflict.empty())
     return usage_error(command.name, fmt::format("{} (see {} --help)", conflict, command.name));
+  const auto failed = [&](const Error& error) {
+    std::fprintf(stderr, "%s: --plot: %s\n", command.name.c_str(), error.message.c_str());
+    return kExitFailed;
+  };
+  if (const Result<> good = asked.plot.empty() ? Result<>() : check_writable(asked.plot); !good)
+    return failed(good.error());
   telemetry::Progress progress;
   command.runs->progress = [&](size_t done, size_t of) {
     progress.report(
@@ -84,10 +98,8 @@ int run_figure_command(FigureCommand command, const Arguments& arguments) {
   progress.finish();
   std::fputs((asked.json ? sim::figure_json(figure) : sim::figure_text(figure)).c_str(), stdout);
   if (asked.plot.empty()) return kExitDone;
-  if (const Result<> written = write_file(asked.plot, sim::figure_html(figure)); !written) {
-    std::fprintf(stderr, "%s: --plot: %s\n", command.name.c_str(), written.error().message.c_str());
-    return kExitFailed;
-  }
+  if (const Result<> written = write_file(asked.plot, sim::figure_html(figure)); !written)
+    return failed(written.error());
   return kExitDone;
 }
 

@@ -85,7 +85,8 @@ std::string verify_text(const Results& results) {
                        kFindingWords[i]);
   }
   uint64_t reads = results.violations() + results.findings[0];
-  out = fmt::format("verify      {} in {} reads\n", out, grouped(reads));
+  out = fmt::format("verify      {} in {} reads, those of the warm-up among them\n", out,
+                    grouped(reads));
   if (results.unsure_keys > 0) {
     out +=
         fmt::format("            {} keys not checked after a write was lost with its connection\n",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/layer.h"
 
+#include <algorithm>
+
 #include "balance/hash.h"
 #include "cache/router.h"
 #include "proto/resp_convert.h"
@@ -43,6 +45,7 @@ class NodeOutlet final : public NodeOutput {
 };
 
 constexpr size_t kMaxKnown = 65536;  // of one node
+constexpr uint32_t kHotSample = 8;
 constexpr Nanos kSilence = kSecond;  // how long a node that did not answer is left alone
 
 }  // namespace
@@ -167,8 +170,9 @@ Layer::Found Layer::find(const Node::Read& read, size_t slot, Nanos now) {
   }
   // Of the reads of keys not known to be cached, one in `sample` goes through the layer: an
   // unbiased sample of all.
-  const uint32_t weight = known ? 1 : sample_;
-  if (usable == 0 || (!known && random_.below(sample_) != 0)) return {.hot = hot};
+  // More of those of keys that had a copy: it is seen soon when it is good again.
+  const uint32_t weight = known ? 1 : hot ? std::min(sample_, kHotSample) : sample_;
+  if (usable == 0 || (!known && random_.below(weight) != 0)) return {.hot = hot};
   if (!known) ++router_->metrics().sampled_reads;
   count = usable;
   const size_t pick = loads_.choose(std::span(candidates_.data(), count), now, random_);

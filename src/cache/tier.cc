@@ -164,6 +164,11 @@ void Tier::tick() {
   for (const auto& shard : shards_) shard->tick(now);
   layer_->tick(now);
   if (!router_->has_commands()) load_commands();
+  if (listener_ == nullptr && leave_by_ == 0 && now >= tell_waiting_) {
+    if (tell_waiting_ != 0)
+      log_warning("no shard has answered yet; clients are let in when the first one does");
+    tell_waiting_ = now + (tell_waiting_ == 0 ? kSecond : 30 * kSecond);
+  }
   if (leave_by_ != 0 && (router_->clients() == 0 || now >= leave_by_)) return loop_->stop();
   // Rate limits are handed out by the tick, so they want a fine one.
   const bool limited = config_.shard_rate > 0 || config_.node_rate > 0;

@@ -72,6 +72,7 @@ class Tier final : public io::Loop::Handler {
   io::Address listen_address_;
   Nanos started_ = 0;
   Nanos asked_commands_ = 0;
+  Nanos tell_waiting_ = 0;  // when to say next that no shard has answered
   Nanos leave_by_ = 0;
   Result<> outcome_;
 };

@@ -68,7 +68,9 @@ class Checker {
             fmt::format("\"{}\" is not a name; 1 to 64 letters, digits, '-', '_' or '.'",
                         config_.tier));
     require(!config_.racks.empty(), "rack",
-            "no rack is given; at least one with its shards is needed, e.g. --rack 127.0.0.1:7000");
+            apart ? "no rack is given; the file named by -c lists every rack, as [[rack]]"
+                  : "no rack is given; at least one with its shards is needed, e.g. "
+                    "--rack 127.0.0.1:7000");
     size_t shards = 0;
     for (size_t i = 0; i < config_.racks.size(); ++i) {
       const Rack& rack = config_.racks[i];
@@ -91,6 +93,8 @@ class Checker {
 
   void check_role(Role role) {
     const auto named = [this](const auto& member) { return member.name == config_.role_name; };
+    require(role == Role::kAll || role == Role::kRouter || !config_.role_name.empty(), "name",
+            "is not given; it says which of the members in the file this process is");
     if (role == Role::kLeaf) {
       require(std::any_of(config_.racks.begin(), config_.racks.end(), named), "name",
               fmt::format("\"{}\" is not one of the racks; a leaf bears the name of its rack",

@@ -58,9 +58,11 @@ class Axis {
     if (most <= 0) most = 1;
     log_ = least > 0 && most / least > kLogFrom;
     if (log_) {
-      low_ = std::pow(10, std::floor(std::log10(least)));
-      high_ = std::pow(10, std::ceil(std::log10(most)));
-      for (double tick = low_; tick <= high_ * 1.001; tick *= 10) ticks_.push_back(tick);
+      const double power = std::pow(10, std::floor(std::log10(least)));
+      low_ = least >= 5 * power ? 5 * power : least >= 2 * power ? 2 * power : power;
+      high_ = round_step(most);
+      for (double tick = low_; tick <= high_ * 1.001; tick = round_step(tick * 1.5))
+        ticks_.push_back(tick);
       return;
     }
     const double step = round_step(most / 5);
@@ -171,6 +173,13 @@ std::string table(const Figure& figure) {
   return out + "</table>\n";
 }
 
+std::string setting_text(const decltype(Setting::second)& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{:g}", *number);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "yes" : "no";
+  return fmt::format("{}", std::get<uint64_t>(value));
+}
+
 }  // namespace
 
 std::string figure_svg(const Figure& figure) {
@@ -189,21 +198,26 @@ std::string figure_svg(const Figure& figure) {
 }
 
 std::string figure_html(const Figure& figure) {
+  std::string settings;
+  for (const auto& [name, value] : figure.settings)
+    settings += (settings.empty() ? "" : ", ") + name + " " + setting_text(value);
   std::string seeds;
   for (const uint64_t seed : figure.seeds) seeds += fmt::format(" {}", seed);
   std::string out =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width\">\n<title>" +
       escaped(figure.title) +
-      "</title>\n<style>body{font:16px sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;"
-      "background:#fff;color:#111}svg{width:100%}table{border-collapse:collapse;font-size:14px}"
-      "td,th{padding:3px 8px;border-bottom:1px solid #ccc;text-align:right}"
+      "</title>\n<style>body{font:16px sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;"
+      "background:#fff;color:#111}svg{width:100%}table{border-collapse:collapse;font-size:13px}"
+      "td,th{padding:3px 6px;border-bottom:1px solid #ccc;text-align:right;vertical-align:bottom}"
+      "td{white-space:nowrap}"
       "td:first-child,th:first-child{text-align:left}</style></head>\n<body>\n<h1>" +
       escaped(figure.title) + "</h1>\n" + figure_svg(figure) + "<div style=\"overflow-x:auto\">\n" +
       table(figure) + "</div>\n<p>" + escaped(figure.y_title) +
       "; ± 95 % confidence over runs with the seeds" + seeds + ".</p>\n<ul>\n";
   for (const std::string& note : figure.notes) out += "<li>" + escaped(note) + "</li>\n";
-  return out + "</ul>\n</body></html>\n";
+  return out + "</ul>\n<p>Made by ballast " BALLAST_VERSION " with " + escaped(settings) +
+         ".</p>\n</body></html>\n";
 }
 
 }  // namespace ballast::sim

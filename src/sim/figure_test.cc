@@ -53,6 +53,19 @@ TEST(FigureReport, ThePageIsSelfContainedAndEscaped) {
   // One line is plotted, both are in the table.
   EXPECT_EQ(page.find("<polyline"), page.rfind("<polyline"));
   EXPECT_NE(page.find("<th>two</th>"), std::string::npos);
+  EXPECT_NE(page.find("racks 32, "), std::string::npos);
+  EXPECT_NE(page.find("service fixed"), std::string::npos);
+}
+
+TEST(FigureReport, ALogarithmicAxisEndsNearTheValues) {
+  Figure figure;
+  figure.x = {"a", "b"};
+  figure.series = {{.name = "one", .cells = {{1500, 0}, {23, 0}}}};
+  const std::string svg = figure_svg(figure);
+  for (const char* tick : {">20<", ">50<", ">100<", ">200<", ">500<", ">1,000<", ">2,000<"})
+    EXPECT_NE(svg.find(tick), std::string::npos) << tick;
+  EXPECT_EQ(svg.find(">10<"), std::string::npos);
+  EXPECT_EQ(svg.find(">5,000<"), std::string::npos);
 }
 
 }  // namespace
