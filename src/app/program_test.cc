@@ -86,6 +86,12 @@ TEST(Program, WrongUsageIsStatusTwoAndOneLineOnStderr) {
   EXPECT_NE(run("cache leaf").err.find("[[rack]]"), std::string::npos);
 }
 
+TEST(Program, AnAddressThatIsNotToBeHadIsNamedThoughNoShardAnswers) {
+  const Outcome outcome = run("cache up --rack 127.0.0.1:1 --listen 203.0.113.1:7777");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("203.0.113.1:7777"), std::string::npos) << outcome.err;
+}
+
 TEST(Program, HelpIsOnStdoutAndStatusZero) {
   for (const char* arguments : {"help", "--help", "-h", "help config check", "help cache",
                                 "cache --help", "config show --help", "version -h"}) {

@@ -74,6 +74,8 @@ Result<> Tier::build() {
   auto listen = io::resolve(where.host, where.port);
   if (!listen) return Unexpected(listen.error());
   listen_address_ = *listen;
+  // Clients are let in only when a shard has answered; that they cannot be is said at once.
+  if (const auto probe = io::listen_tcp(listen_address_); !probe) return Unexpected(probe.error());
   if (config_.tls) {
     auto tls = io::TlsContext::server({config_.tls->cert_file, config_.tls->key_file,
                                        config_.tls->ca_file, asked_of(config_.tls->client_auth)});
