@@ -69,10 +69,10 @@ template <typename Value>
 class PerCpuView : public RawMap {
  public:
   using RawMap::RawMap;
-  static_assert(sizeof(Value) % sizeof(uint64_t) == 0);
+  static_assert(sizeof(Value) % 8 == 0);
 
   Result<Value> sum(uint32_t index) const {
-    constexpr size_t kWords = sizeof(Value) / sizeof(uint64_t);
+    constexpr size_t kWords = sizeof(Value) / 8;
     std::vector<uint64_t> values(kWords * possible_cpus());
     const Result<bool> found = RawMap::find(&index, values.data());
     if (!found) return Unexpected(found.error());

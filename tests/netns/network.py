@@ -16,6 +16,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OBJECTS = ROOT / "build/release/skeletons"
 PINS = pathlib.Path("/sys/fs/bpf")
+NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 TX_CHECKSUMS_OFF = """
 import array, fcntl, socket, struct, sys
 command = array.array('B', struct.pack('II', 0x17, 0))  # ETHTOOL_STXCSUM
@@ -47,6 +48,9 @@ def hex_bytes(data):
 def require():
     if os.geteuid() != 0:
         raise Unavailable("network namespaces and XDP need root")
+    for tool in ("ip", "nsenter"):
+        if not shutil.which(tool):
+            raise Unavailable(f"there is no {tool}")
     if not (OBJECTS / "lb.bpf.o").exists():
         raise Unavailable("the kernel's programs are not built: ./dev build")
     if not os.path.ismount(PINS):
@@ -130,7 +134,7 @@ class Network:
             f"client_max_body_size 8m; server {{ {listens} root {folder};\n"
             f"location = /name {{ return 200 {host}; }} }} }}\n", encoding="utf-8")
         process = subprocess.Popen(  # pylint: disable=consider-using-with
-            ["nsenter", f"--net=/run/netns/{self.space(host)}", "nginx", "-p", str(folder), "-c",
+            ["nsenter", f"--net=/run/netns/{self.space(host)}", NGINX, "-p", str(folder), "-c",
              str(folder / "nginx.conf"), "-e", str(folder / "error")])
         self.processes.append(process)
         deadline = time.monotonic() + 10
@@ -151,7 +155,10 @@ class Network:
             run("ip", "netns", "del", self.space(host), check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
         for pinned in sorted(self.pins.rglob("*"), reverse=True):
-            pinned.rmdir() if pinned.is_dir() else pinned.unlink()
+            if pinned.is_dir():
+                pinned.rmdir()
+            else:
+                pinned.unlink()
         self.pins.rmdir()
 
 
