@@ -82,7 +82,7 @@ TEST(Program, WrongUsageIsStatusTwoAndOneLineOnStderr) {
   }
   EXPECT_EQ(run("").status, 2);
   EXPECT_NE(run("confg show").err.find("did you mean ballast config show?"), std::string::npos);
-  EXPECT_NE(run("cach").err.find("did you mean ballast cache?"), std::string::npos);
+  EXPECT_NE(run("caches").err.find("did you mean ballast cache?"), std::string::npos);
   EXPECT_NE(run("cache leaf").err.find("[[rack]]"), std::string::npos);
 }
 
