@@ -38,6 +38,11 @@ Outcome run(const std::string& arguments) {
   return result;
 }
 
+// Tests run beside each other, each in a process of its own.
+std::string own_file(const std::string& name) {
+  return testing::TempDir() + "/ballast-program-test-" + std::to_string(getpid()) + "-" + name;
+}
+
 TEST(Program, WrongUsageIsStatusTwoAndOneLineOnStderr) {
   for (const char* arguments : {"cahce up",
                                 "cache frob",
@@ -122,7 +127,7 @@ TEST(Program, ConfigCheckSaysWhatIsGood) {
 }
 
 TEST(Program, SimPrintsAFigureAndWritesItsPage) {
-  const std::string page = testing::TempDir() + "/ballast-program-test-sim.html";
+  const std::string page = own_file("sim.html");
   const std::string figure =
       "sim cache --figure failure --racks 2 --spines 2 --servers 2 --objects 1000 --runs 2 ";
   const Outcome text = run(figure + "--plot " + page);
@@ -143,7 +148,7 @@ TEST(Program, SimPrintsAFigureAndWritesItsPage) {
 
 class PlanTrace : public testing::Test {
  protected:
-  PlanTrace() : path_(testing::TempDir() + "/ballast-program-test-trace") {
+  PlanTrace() : path_(own_file("trace")) {
     std::ofstream file(path_);
     for (int rank = 1; rank <= 300; ++rank) file << "key" << rank << " " << 30'000 / rank << "\n";
   }
@@ -192,7 +197,7 @@ TEST(Program, SimLbNamesTheOptionThatIsWrong) {
 }
 
 TEST(Program, SimLbPrintsAFigureOfMeasuredSizes) {
-  const std::string sizes = testing::TempDir() + "/ballast-program-test-sizes";
+  const std::string sizes = own_file("sizes");
   std::ofstream(sizes) << "100000\n200000\n600000\n";
   const std::string figure = "sim lb --figure load --instances 4 --seconds 2 --runs 2 ";
   const Outcome text = run(figure + "--metric completion --sizes " + sizes);

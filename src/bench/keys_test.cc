@@ -2,6 +2,7 @@
 #include "bench/keys.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -61,7 +62,7 @@ TEST(Keys, ZipfRanksAreHottestFirstAndUniformOnesAlike) {
 
 TEST(Keys, ReplayKeepsTheOrderAndRanksByFrequency) {
   Settings settings = small(Spread::kReplay);
-  settings.replay_file = testing::TempDir() + "/ballast-keys-test";
+  settings.replay_file = testing::TempDir() + "/ballast-keys-test-" + std::to_string(getpid());
   std::ofstream(settings.replay_file) << "a\nb\nb\nc c\nb\na\n";
   auto keys = Keys::create(settings);
   std::remove(settings.replay_file.c_str());
