@@ -11,19 +11,33 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <vector>
 
 namespace ballast::lb {
 namespace {
 
+using LocalAddress = std::array<uint32_t, 4>;
+
+struct Dump {
+  SocketCount& count;
+  std::vector<LocalAddress> listeners = {};  // the kernel tells them before the connections
+};
+
+// A connection is one of a listener's: the port may also be another's own end, elsewhere.
 int add_socket(const nlmsghdr* header, void* data) {
-  auto& count = *static_cast<SocketCount*>(data);
+  auto& dump = *static_cast<Dump*>(data);
   const auto* socket = static_cast<const inet_diag_msg*>(mnl_nlmsg_get_payload(header));
+  LocalAddress local;
+  std::copy_n(socket->id.idiag_src, local.size(), local.begin());
   if (socket->idiag_state == TCP_LISTEN) {
-    count.listening = true;
-    count.accept_queue += socket->idiag_rqueue;
-  } else {
-    ++count.established;
+    dump.count.listening = true;
+    dump.count.accept_queue += socket->idiag_rqueue;
+    dump.listeners.push_back(local);
+    return MNL_CB_OK;
   }
+  dump.count.established += static_cast<uint32_t>(std::any_of(
+      dump.listeners.begin(), dump.listeners.end(),
+      [&](const LocalAddress& each) { return each == local || each == LocalAddress{}; }));
   return MNL_CB_OK;
 }
 
@@ -63,13 +77,14 @@ Result<> SocketCounter::ask(uint8_t family, uint16_t port, SocketCount& count) {
   request->id.idiag_sport = htons(port);
   if (mnl_socket_sendto(socket_.get(), header, header->nlmsg_len) < 0)
     return fail_errno("ask for the sockets", errno);
+  Dump dump{count};
   const unsigned int self = mnl_socket_get_portid(socket_.get());
   for (;;) {
     const ssize_t got = mnl_socket_recvfrom(socket_.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno("read the sockets", errno);
     const int more =
-        mnl_cb_run(buffer.data(), static_cast<size_t>(got), sequence_, self, add_socket, &count);
+        mnl_cb_run(buffer.data(), static_cast<size_t>(got), sequence_, self, add_socket, &dump);
     if (more < 0) return fail_errno("read the sockets", errno);
     if (more == MNL_CB_STOP) return {};
   }

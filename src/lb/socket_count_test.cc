@@ -34,6 +34,23 @@ TEST(SocketCount, CountsConnectionsAndThoseNotAcceptedYet) {
   }
 }
 
+TEST(SocketCount, AnotherEndOfTheSamePortNumberIsNotCounted) {
+  auto counter = SocketCounter::create();
+  ASSERT_TRUE(counter);
+  const auto mine = io::listen_tcp(*io::resolve("127.0.0.1", 0));
+  const uint16_t port = io::local_address(mine->get()).port();
+  const auto other = io::listen_tcp(*io::resolve("127.0.0.3", 0));
+  const io::Address from = *io::resolve("127.0.0.2", port);
+  const io::Fd outgoing(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(bind(outgoing.get(), reinterpret_cast<const sockaddr*>(&from.storage), from.length), 0);
+  const io::Address to = io::local_address(other->get());
+  ASSERT_EQ(connect(outgoing.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.length), 0);
+  const auto count = counter->count(port);
+  ASSERT_TRUE(count);
+  EXPECT_TRUE(count->listening);
+  EXPECT_EQ(count->established, 0u);
+}
+
 TEST(SocketCount, APortThatNobodyHasIsEmpty) {
   auto counter = SocketCounter::create();
   ASSERT_TRUE(counter);
