@@ -6,8 +6,6 @@
 #include "proto/resp_write.h"
 
 namespace ballast::cache {
-namespace {}  // namespace
-
 Client::Client(Router& router, uint64_t id) : router_(router), id_(id), since_(now_ns()) {
   set_authenticated(!router.needs_password());
   plain = authenticated_;

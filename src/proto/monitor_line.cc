@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "proto/escape.h"
 #include "proto/resp_number.h"
 
 namespace ballast::proto {
@@ -11,31 +12,7 @@ namespace {
 constexpr size_t kMostFraction = 9;
 constexpr int64_t kMostSeconds = 9'000'000'000;  // as nanoseconds within 63 bits
 
-int hex_digit(char byte) {
-  if (byte >= '0' && byte <= '9') return byte - '0';
-  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
-  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
-  return -1;
-}
-
 bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
-
-char unescape(char letter) {
-  switch (letter) {
-    case 'n':
-      return '\n';
-    case 'r':
-      return '\r';
-    case 't':
-      return '\t';
-    case 'a':
-      return '\a';
-    case 'b':
-      return '\b';
-    default:
-      return letter;
-  }
-}
 
 }  // namespace
 

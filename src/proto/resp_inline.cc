@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Redis's quoting rules for inline commands (sdssplitargs in its sds.c).
+#include "proto/escape.h"
 #include "proto/resp_command.h"
 
 namespace ballast::proto {
@@ -12,30 +13,6 @@ bool is_space(char byte) {
 
 // \v and \f separate words only at their beginning; redis's loop has the same gap.
 bool ends_word(char byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
-
-int hex_digit(char byte) {
-  if (byte >= '0' && byte <= '9') return byte - '0';
-  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
-  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
-  return -1;
-}
-
-char unescape(char letter) {
-  switch (letter) {
-    case 'n':
-      return '\n';
-    case 'r':
-      return '\r';
-    case 't':
-      return '\t';
-    case 'b':
-      return '\b';
-    case 'a':
-      return '\a';
-    default:
-      return letter;
-  }
-}
 
 class WordReader {
  public:
