@@ -25,6 +25,21 @@ struct {
   __type(value, struct bl_instance);
 } instances SEC(".maps");
 
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, BL_MOST_INSTANCES);
+  __type(key, __u32);
+  __type(value, struct bl_owner);
+} owners SEC(".maps");
+
+// Holds hash_seed for the next process.
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u64);
+} seed SEC(".maps");
+
 // A plain hash: an LRU map may evict live entries long before it is full.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);

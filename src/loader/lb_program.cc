@@ -6,11 +6,15 @@
 #include <decap.skel.h>
 #include <lb.skel.h>
 #include <linux/if_link.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 namespace ballast::loader {
 namespace {
@@ -48,12 +52,83 @@ Result<Attachment> attach_xdp(int program, uint32_t ifindex, AttachMode mode) {
   return Attachment(fd);
 }
 
+bool is_shaped_alike(const bpf_map* map, int fd) {
+  bpf_map_info info{};
+  uint32_t size = sizeof(info);
+  return bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && info.type == bpf_map__type(map) &&
+         info.key_size == bpf_map__key_size(map) && info.value_size == bpf_map__value_size(map) &&
+         info.max_entries == bpf_map__max_entries(map);
+}
+
+// Whether the map that is at `path`, if one is, can be this program's.
+Result<> check_pinned(const bpf_map* map, const std::string& path) {
+  const int fd = bpf_obj_get(path.c_str());
+  if (fd < 0 && errno == ENOENT) return {};
+  if (fd < 0) return fail_errno("open " + path, errno);
+  const bool is_alike = is_shaped_alike(map, fd);
+  close(fd);
+  if (is_alike) return {};
+  return fail(ErrorCode::kState, path + " is of another size or of another version");
+}
+
+// Tells libbpf where each map lives: it takes what is there, or puts the new one there.
+Result<> pin_maps(bpf_object* object, const std::string& folder) {
+  if (folder.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return fail_errno("make the folder " + folder, error.value());
+  struct statfs system{};
+  if (statfs(folder.c_str(), &system) != 0) return fail_errno("look at " + folder, errno);
+  if (static_cast<uint32_t>(system.f_type) != BPF_FS_MAGIC)
+    return fail(ErrorCode::kInvalid, folder + " is not in a BPF file system (mount -t bpf)");
+  bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, object) {
+    if (bpf_map__is_internal(map)) continue;
+    const std::string path = folder + "/" + bpf_map__name(map);
+    if (const Result<> alike = check_pinned(map, path); !alike) return alike;
+    if (bpf_map__set_pin_path(map, path.c_str()) != 0) return fail_errno("pin " + path, errno);
+  }
+  return {};
+}
+
 template <typename View>
 View view(const bpf_map* map) {
   return View(bpf_map__fd(map), bpf_map__name(map));
 }
 
 }  // namespace
+
+std::optional<uint64_t> pinned_seed(const std::string& pins) {
+  const int fd = bpf_obj_get((pins + "/seed").c_str());
+  if (fd < 0) return std::nullopt;
+  const uint32_t zero = 0;
+  uint64_t seed = 0;
+  const int status = bpf_map_lookup_elem(fd, &zero, &seed);
+  close(fd);
+  return status == 0 ? std::optional<uint64_t>(seed) : std::nullopt;
+}
+
+Result<> remove_pins(const std::string& pins) {
+  listen();
+  const std::unique_ptr<LbSkeleton, void (*)(LbSkeleton*)> skeleton(LbSkeleton__open(),
+                                                                    LbSkeleton__destroy);
+  if (!skeleton) return refused("open the load balancer's program", errno);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(pins, error)) {
+    const std::string name = entry.path().filename();
+    const bool is_ours = name.starts_with(kPinnedLink) ||
+                         bpf_object__find_map_by_name(skeleton->obj, name.c_str()) != nullptr;
+    if (is_ours && unlink(entry.path().c_str()) != 0)
+      return fail_errno("remove " + entry.path().string(), errno);
+  }
+  rmdir(pins.c_str());  // unless others keep something there
+  return {};
+}
+
+Result<> Attachment::pin(const std::string& path) const {
+  if (bpf_obj_pin(fd_, path.c_str()) != 0) return fail_errno("pin " + path, errno);
+  return {};
+}
 
 Attachment::~Attachment() {
   if (fd_ >= 0) close(fd_);
@@ -72,9 +147,29 @@ Result<LbProgram> LbProgram::load(const LbSettings& settings) {
   bpf_map__set_max_entries(skeleton->maps.connections, settings.connections);
   bpf_map__set_max_entries(skeleton->maps.newcomers, settings.newcomers);
   bpf_map__set_max_entries(skeleton->maps.fragments, settings.fragments);
+  if (const Result<> pinned = pin_maps(skeleton->obj, settings.pins); !pinned)
+    return Unexpected(pinned.error());
   if (const int error = LbSkeleton__load(skeleton))
     return refused("load the load balancer's program", -error);
+  const uint32_t zero = 0;
+  if (const Result<> kept = program.seed().set(zero, settings.hash_seed); !kept)
+    return Unexpected(kept.error());
   return program;
+}
+
+Result<Attachment> LbProgram::take_over(const std::string& path) const {
+  Attachment attachment(bpf_obj_get(path.c_str()));
+  if (attachment.fd_ < 0) return fail_errno("open " + path, errno);
+  if (bpf_link_update(attachment.fd_, fd(), nullptr) != 0)
+    return fail_errno("take over " + path, errno);
+  return attachment;
+}
+
+MapView<uint32_t, bl_owner> LbProgram::owners() const {
+  return view<MapView<uint32_t, bl_owner>>(skeleton_->maps.owners);
+}
+MapView<uint32_t, uint64_t> LbProgram::seed() const {
+  return view<MapView<uint32_t, uint64_t>>(skeleton_->maps.seed);
 }
 
 Result<Attachment> LbProgram::attach(uint32_t ifindex, AttachMode mode) const {

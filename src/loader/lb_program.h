@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,9 @@ struct LbSettings {
   uint32_t fragments = BL_FRAGMENTS;
   uint32_t errors_per_second = BL_ERRORS_PER_SECOND;
   bool echo_is_answered = true;
+  // Folder of a BPF file system where the maps live on by their names; empty: they end with the
+  // process. What is there already is taken over.
+  std::string pins = {};
 };
 
 enum class AttachMode { kNative, kGeneric };
@@ -42,21 +46,31 @@ class Attachment {
   }
   ~Attachment();
 
+  // Stays attached when this object is gone, until the file is removed.
+  Result<> pin(const std::string& path) const;
+
  private:
+  friend class LbProgram;
   int fd_ = -1;
 };
 
 class LbProgram {
  public:
   // kSystem where the kernel refuses, with its errno: EPERM without the right to load programs.
+  // kState where pinned maps are of another size or version: remove_pins() gives them up.
   static Result<LbProgram> load(const LbSettings& settings);
 
   Result<Attachment> attach(uint32_t ifindex, AttachMode mode) const;
+  // Puts this program in the place of the one that a pinned attachment runs; no packet passes
+  // without one of them.
+  Result<Attachment> take_over(const std::string& path) const;
   int fd() const;
 
   MapView<bl_vip_key, bl_vip> vips() const;
   MapView<uint32_t, bl_dispatch_table> dispatch_tables() const;
   MapView<uint32_t, bl_instance> instances() const;
+  MapView<uint32_t, bl_owner> owners() const;
+  MapView<uint32_t, uint64_t> seed() const;
   MapView<bl_flow_key, bl_connection> connections() const;
   MapView<bl_flow_key, bl_connection> newcomers() const;
   PerCpuView<uint64_t> counters() const;  // by enum bl_counter
@@ -71,6 +85,16 @@ class LbProgram {
 
   std::unique_ptr<LbSkeleton, Destroy> skeleton_;
 };
+
+// The value of map "seed" among the pins, if there are any.
+std::optional<uint64_t> pinned_seed(const std::string& pins);
+
+// Pinned attachments are called this and their interface's name.
+inline constexpr const char* kPinnedLink = "link-";
+
+// Removes the maps and attachments among the pins, which end unless somebody else holds them, and
+// nothing else.
+Result<> remove_pins(const std::string& pins);
 
 class DecapProgram {
  public:

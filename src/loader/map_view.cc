@@ -37,6 +37,16 @@ Result<bool> RawMap::next(const void* key, void* after) const {
   return answer(bpf_map_get_next_key(fd_, key, after), "walk", name_);
 }
 
+Result<uint32_t> RawMap::batch(std::optional<uint32_t>& place, void* keys, void* values,
+                               uint32_t count) const {
+  uint32_t after = 0;
+  uint32_t* const from = place ? &*place : nullptr;
+  const int status = bpf_map_lookup_batch(fd_, from, &after, keys, values, &count, nullptr);
+  if (status != 0 && errno != ENOENT) return fail_errno(std::string("walk map ") + name_, errno);
+  place = status == 0 ? std::optional<uint32_t>(after) : std::nullopt;
+  return count;
+}
+
 uint32_t possible_cpus() {
   static const int count = libbpf_num_possible_cpus();
   return static_cast<uint32_t>(std::max(count, 1));

@@ -23,6 +23,10 @@ class RawMap {
   // The key after `key`, or the first for nullptr; false at the end. A key that is gone begins
   // anew.
   Result<bool> next(const void* key, void* after) const;
+  // The next `count` entries or fewer of a walk through a hash map, and how many there were.
+  // `place` is nothing at the walk's begin and is so again when it is over.
+  Result<uint32_t> batch(std::optional<uint32_t>& place, void* keys, void* values,
+                         uint32_t count) const;
   int fd() const { return fd_; }
 
  private:
@@ -44,6 +48,18 @@ class MapView : public RawMap {
   }
   Result<> set(const Key& key, const Value& value) const { return RawMap::put(&key, &value); }
   Result<bool> remove(const Key& key) const { return RawMap::erase(&key); }
+
+  // The next `count` entries or fewer of a walk; `place` is nothing at its begin and is so again
+  // when it is over. Of hash maps only.
+  Result<> step(std::optional<uint32_t>& place, uint32_t count,
+                const std::function<void(const Key&, const Value&)>& visit) const {
+    std::vector<Key> keys(count);
+    std::vector<Value> values(count);
+    const Result<uint32_t> found = RawMap::batch(place, keys.data(), values.data(), count);
+    if (!found) return Unexpected(found.error());
+    for (uint32_t i = 0; i < *found; ++i) visit(keys[i], values[i]);
+    return {};
+  }
 
   // Every entry that is there during the whole call, once or more often if others write.
   Result<> each(const std::function<void(const Key&, const Value&)>& visit) const {

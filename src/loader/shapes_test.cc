@@ -22,6 +22,8 @@ TEST(Shapes, OfTheMapsAreThoseOfTheHeader) {
       {"vips", {sizeof(bl_vip_key), sizeof(bl_vip)}},
       {"dispatch_tables", {4, sizeof(bl_dispatch_table)}},
       {"instances", {4, sizeof(bl_instance)}},
+      {"owners", {4, sizeof(bl_owner)}},
+      {"seed", {4, 8}},
       {"connections", {sizeof(bl_flow_key), sizeof(bl_connection)}},
       {"newcomers", {sizeof(bl_flow_key), sizeof(bl_connection)}},
       {"fragments", {sizeof(bl_fragment_key), sizeof(bl_fragment)}},

@@ -96,6 +96,18 @@ struct bl_instance {
 BL_ASSERT(sizeof(struct bl_instance) == 56);
 BL_ASSERT(offsetof(struct bl_instance, mac) == 40);
 
+// Map "owners": whose an index of "instances" is, so that a balancer that starts anew knows it
+// again. The packet path does not read it.
+struct bl_owner {
+  struct bl_vip_key vip;      // protocol 0: nobody's
+  struct bl_address address;  // of the instance
+  __u16 port_be;              // NAT's, else 0
+  __u8 family;                // of the instance
+  __u8 zero;
+};
+BL_ASSERT(sizeof(struct bl_owner) == 40);
+BL_ASSERT(offsetof(struct bl_owner, port_be) == 36);
+
 enum bl_connection_state {
   BL_CONNECTION_NEW = 0,      // one direction, first packets only; in "newcomers"
   BL_CONNECTION_OPEN = 1,     // the client answered the instance, or sent a second datagram
