@@ -15,6 +15,7 @@ Result<> put_all(const Entries& entries, const View& view) {
 }  // namespace
 
 Result<> apply(const Writes& writes, const loader::LbProgram& program) {
+  if (Result<> put = put_all(writes.owners, program.owners()); !put) return put;
   if (Result<> put = put_all(writes.instances, program.instances()); !put) return put;
   if (Result<> put = put_all(writes.tables, program.dispatch_tables()); !put) return put;
   if (Result<> put = put_all(writes.vips, program.vips()); !put) return put;
@@ -22,7 +23,24 @@ Result<> apply(const Writes& writes, const loader::LbProgram& program) {
     const Result<bool> removed = program.vips().remove(key);
     if (!removed) return Unexpected(removed.error());
   }
-  return {};
+  return put_all(writes.gone, program.instances());
+}
+
+Result<Former> read_former(const loader::LbProgram& program) {
+  Former former;
+  for (uint32_t i = 0; i < BL_MOST_INSTANCES; ++i) {
+    const auto owner = program.owners().get(i);
+    if (!owner) return Unexpected(owner.error());
+    if (!*owner || (*owner)->vip.protocol == 0) continue;
+    former.owners.emplace_back(i, **owner);
+    const auto instance = program.instances().get(i);
+    if (!instance) return Unexpected(instance.error());
+    former.instances.emplace_back(i, instance->value_or(bl_instance{}));
+  }
+  const Result<> vips = program.vips().each(
+      [&](const bl_vip_key& key, const bl_vip& vip) { former.vips.emplace_back(key, vip); });
+  if (!vips) return Unexpected(vips.error());
+  return former;
 }
 
 }  // namespace ballast::lb

@@ -29,8 +29,9 @@ Unexpected no_instance(uint32_t index) {
 
 }  // namespace
 
-bool Writes::is_empty() const {
-  return instances.empty() && tables.empty() && vips.empty() && removed.empty();
+size_t Writes::size() const {
+  return owners.size() + instances.size() + tables.size() + vips.size() + removed.size() +
+         gone.size();
 }
 
 Result<bl_dispatch_table> dispatch_table_of(std::span<const Share> shares) {
@@ -67,7 +68,42 @@ Result<bl_dispatch_table> dispatch_table_of(std::span<const Share> shares) {
   return table;
 }
 
-Result<uint32_t> Tables::add_instance(const bl_instance& instance) {
+void Tables::restore(const Former& former) {
+  for (const auto& [index, owner] : former.owners) {
+    if (index >= instances_.size()) instances_.resize(index + 1);
+    instances_[index].owner = owner;
+    instances_[index].is_taken = true;
+  }
+  for (const auto& [index, instance] : former.instances) {
+    if (index < instances_.size()) instances_[index].instance = instance;
+  }
+  for (uint32_t i = 0; i < instances_.size(); ++i) {
+    if (!instances_[i].is_taken) free_instances_.push_back(i);
+  }
+  std::set<uint32_t> used;
+  for (const auto& [key, known] : former.vips) {
+    if (key.protocol == 0) continue;
+    Vip vip{.index = known.index, .table = known.table, .is_known = true};
+    vips_.emplace(key, std::move(vip));
+    ++addresses_[address_of(key)];
+    used.insert(known.index);
+    vips_used_ = std::max(vips_used_, known.index + 1);
+  }
+  for (uint32_t i = 0; i < vips_used_; ++i) {
+    if (!used.contains(i)) free_vips_.push_back(i);
+  }
+  for (const auto& [key, known] : former.vips) {
+    if (key.protocol == 0 && !addresses_.contains(key)) removed_.push_back(key);
+  }
+}
+
+std::vector<bl_vip_key> Tables::vips() const {
+  std::vector<bl_vip_key> keys;
+  for (const auto& [key, vip] : vips_) keys.push_back(key);
+  return keys;
+}
+
+Result<uint32_t> Tables::add_instance(const bl_instance& instance, const bl_owner& owner) {
   uint32_t index = static_cast<uint32_t>(instances_.size());
   if (index < BL_MOST_INSTANCES) {
     instances_.emplace_back();
@@ -78,7 +114,7 @@ Result<uint32_t> Tables::add_instance(const bl_instance& instance) {
     return fail(ErrorCode::kLimit,
                 "more than " + std::to_string(BL_MOST_INSTANCES) + " instances in all");
   }
-  instances_[index] = {instance, true, true};
+  instances_[index] = {instance, owner, true, true, true};
   return index;
 }
 
@@ -118,6 +154,8 @@ Result<> Tables::remove_instance(uint32_t index) {
 void Tables::release(uint32_t index) {
   if (index >= instances_.size() || !instances_[index].is_taken || is_there(index)) return;
   instances_[index].is_taken = false;
+  instances_[index].owner = bl_owner{};
+  instances_[index].is_owner_dirty = true;
   free_instances_.push_back(index);
 }
 
@@ -161,7 +199,7 @@ bool Tables::remove_vip(const bl_vip_key& key) {
   const auto known = vips_.find(key);
   if (known == vips_.end()) return false;
   free_vips_.push_back(known->second.index);
-  if (known->second.is_written) removed_.push_back(key);
+  if (known->second.is_known) removed_.push_back(key);
   vips_.erase(known);
   const bl_vip_key address = address_of(key);
   if (--addresses_[address] > 0) return true;
@@ -180,6 +218,7 @@ void Tables::write_table(const bl_vip_key& key, Vip& vip, Writes& writes) {
   if (vip.is_written && vip.wanted == vip.written) return;
   vip.table ^= 1;
   vip.is_written = true;
+  vip.is_known = true;
   vip.written = vip.wanted;
   writes.tables.emplace_back(vip.table, *dispatch_table_of(vip.wanted));
   writes.vips.push_back({key, {vip.index, vip.table}});
@@ -188,9 +227,11 @@ void Tables::write_table(const bl_vip_key& key, Vip& vip, Writes& writes) {
 Writes Tables::take_writes() {
   Writes writes;
   for (uint32_t i = 0; i < instances_.size(); ++i) {
-    if (!instances_[i].is_dirty) continue;
-    instances_[i].is_dirty = false;
-    writes.instances.emplace_back(i, instances_[i].instance);
+    Slot& slot = instances_[i];
+    if (std::exchange(slot.is_owner_dirty, false)) writes.owners.emplace_back(i, slot.owner);
+    if (!std::exchange(slot.is_dirty, false)) continue;
+    const bool is_gone = slot.instance.state == BL_INSTANCE_ABSENT;
+    (is_gone ? writes.gone : writes.instances).emplace_back(i, slot.instance);
   }
   for (auto& [key, vip] : vips_) write_table(key, vip, writes);
   for (const auto& [key, value] : new_addresses_) writes.vips.push_back({key, value});

@@ -29,15 +29,19 @@ struct KeyLess {
   }
 };
 
-// To be written in this order: a table before the VIP that names it. Writing again what was written
-// is harmless, so after a failure the whole may be tried again; it must be before the next one.
+// To be written in this order: an instance before the table that names it, a table before the VIP
+// that names it, and what goes after everything that named it. Writing again what was written is
+// harmless, so after a failure the whole may be tried again; it must be before the next one.
 struct Writes {
+  std::vector<std::pair<uint32_t, bl_owner>> owners;
   std::vector<std::pair<uint32_t, bl_instance>> instances;
   std::vector<std::pair<uint32_t, bl_dispatch_table>> tables;
   std::vector<std::pair<bl_vip_key, bl_vip>> vips;
   std::vector<bl_vip_key> removed;
+  std::vector<std::pair<uint32_t, bl_instance>> gone;
 
-  bool is_empty() const;
+  bool is_empty() const { return size() == 0; }
+  size_t size() const;
 };
 
 // The table that gives each instance its share. kLimit for more than BL_MOST_MEMBERS instances or
@@ -45,10 +49,21 @@ struct Writes {
 // weight it has no instance.
 Result<bl_dispatch_table> dispatch_table_of(std::span<const Share> shares);
 
+// What the maps held before this process.
+struct Former {
+  std::vector<std::pair<uint32_t, bl_owner>> owners;  // of all taken indices
+  std::vector<std::pair<uint32_t, bl_instance>> instances;
+  std::vector<std::pair<bl_vip_key, bl_vip>> vips;
+};
+
 class Tables {
  public:
+  // Goes on from there; the first to be called. Every VIP gets its table anew.
+  void restore(const Former& former);
+  std::vector<bl_vip_key> vips() const;
+
   // A new index. kLimit if there is none.
-  Result<uint32_t> add_instance(const bl_instance& instance);
+  Result<uint32_t> add_instance(const bl_instance& instance, const bl_owner& owner);
   // The next hop, the state or another detail of one that is there.
   Result<> set_instance(uint32_t index, const bl_instance& instance);
   // Gone for the packet path: its connections are given another one. No VIP may name it. The index
@@ -74,14 +89,17 @@ class Tables {
   struct Vip {
     uint32_t index = 0;
     uint32_t table = 0;
-    bool is_written = false;
-    std::vector<Share> wanted;
-    std::vector<Share> written;
+    bool is_written = false;  // with `written`
+    bool is_known = false;    // to the packet path
+    std::vector<Share> wanted = {};
+    std::vector<Share> written = {};
   };
   struct Slot {
     bl_instance instance{};
+    bl_owner owner{};
     bool is_taken = false;
     bool is_dirty = false;
+    bool is_owner_dirty = false;
   };
 
   Result<> check_shares(std::span<const Share> shares) const;

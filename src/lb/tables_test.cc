@@ -23,6 +23,9 @@ bl_vip_key vip(uint16_t port, uint8_t protocol = IPPROTO_TCP) {
   return key;
 }
 
+const bl_owner kOwner{
+    .vip = vip(80), .address = {}, .port_be = 0, .family = BL_FAMILY_IPV4, .zero = 0};
+
 bl_instance up(uint8_t last) {
   bl_instance instance{};
   instance.mac[5] = last;
@@ -33,7 +36,7 @@ bl_instance up(uint8_t last) {
 class TablesTest : public testing::Test {
  protected:
   void SetUp() override {
-    for (uint8_t i = 0; i < 4; ++i) EXPECT_EQ(*tables_.add_instance(up(i)), i);
+    for (uint8_t i = 0; i < 4; ++i) EXPECT_EQ(*tables_.add_instance(up(i), kOwner), i);
   }
   Tables tables_;
 };
@@ -107,13 +110,68 @@ TEST_F(TablesTest, AVipThatComesBackAtOnceIsWrittenAndNotRemoved) {
 
 TEST_F(TablesTest, AnIndexIsNotGivenAwayBeforeItsRelease) {
   EXPECT_EQ(tables_.remove_instance(3).has_value(), true);
-  for (uint32_t i = 4; i < BL_MOST_INSTANCES; ++i) ASSERT_TRUE(tables_.add_instance(up(1)));
-  EXPECT_EQ(tables_.add_instance(up(1)).error().code, ErrorCode::kLimit);
+  for (uint32_t i = 4; i < BL_MOST_INSTANCES; ++i) ASSERT_TRUE(tables_.add_instance(up(1), kOwner));
+  EXPECT_EQ(tables_.add_instance(up(1), kOwner).error().code, ErrorCode::kLimit);
   tables_.release(3);
   tables_.release(3);
-  EXPECT_EQ(*tables_.add_instance(up(1)), 3U);
+  EXPECT_EQ(*tables_.add_instance(up(1), kOwner), 3U);
   tables_.release(3);  // it is in use
-  EXPECT_FALSE(tables_.add_instance(up(1)));
+  EXPECT_FALSE(tables_.add_instance(up(1), kOwner));
+}
+
+// What the maps hold after writes, as a packet and the next process see them.
+struct Maps {
+  std::map<uint32_t, bl_owner> owners = {};
+  std::map<uint32_t, bl_instance> instances = {};
+  std::map<bl_vip_key, bl_vip, KeyLess> vips = {};
+
+  void take(const Writes& writes) {
+    for (const auto& [index, owner] : writes.owners) owners[index] = owner;
+    for (const auto& [index, instance] : writes.instances) instances[index] = instance;
+    for (const auto& [key, vip] : writes.vips) vips[key] = vip;
+    for (const bl_vip_key& key : writes.removed) vips.erase(key);
+    for (const auto& [index, instance] : writes.gone) instances[index] = instance;
+  }
+  Former former() const {
+    Former former;
+    for (const auto& [index, owner] : owners) {
+      if (owner.vip.protocol == 0) continue;
+      former.owners.emplace_back(index, owner);
+      former.instances.emplace_back(index, instances.at(index));
+    }
+    former.vips.assign(vips.begin(), vips.end());
+    return former;
+  }
+};
+
+TEST_F(TablesTest, AProcessThatStartsAnewGoesOnFromTheMaps) {
+  Maps maps;
+  ASSERT_TRUE(tables_.set_vip(vip(80), std::vector<Share>{{0, 1}, {1, 3}}));
+  ASSERT_TRUE(tables_.set_vip(vip(81), std::vector<Share>{{2, 1}}));
+  maps.take(tables_.take_writes());
+  tables_.remove_vip(vip(81));
+  ASSERT_TRUE(tables_.remove_instance(2));
+  maps.take(tables_.take_writes());
+  tables_.release(2);
+  maps.take(tables_.take_writes());
+
+  Tables next;
+  next.restore(maps.former());
+  EXPECT_EQ(next.vips().size(), 1U);
+  const uint32_t in_use = maps.vips.at(vip(80)).table;
+  ASSERT_TRUE(next.set_vip(vip(80), std::vector<Share>{{0, 1}, {1, 3}}));
+  const Writes writes = next.take_writes();
+  EXPECT_TRUE(writes.instances.empty()) << "they are there";
+  ASSERT_EQ(writes.tables.size(), 1U);
+  EXPECT_NE(writes.tables[0].first, in_use) << "a table in use is not written";
+  EXPECT_EQ(next.vip_index(vip(80)), tables_.vip_index(vip(80)));
+  ASSERT_TRUE(next.set_vip(vip(82), std::vector<Share>{{3, 1}}));
+  EXPECT_NE(next.vip_index(vip(82)), next.vip_index(vip(80)));
+  maps.take(next.take_writes());
+  next.remove_vip(vip(82));
+  next.remove_vip(vip(80));
+  maps.take(next.take_writes());
+  EXPECT_TRUE(maps.vips.empty()) << "the address goes with its last VIP";
 }
 
 TEST_F(TablesTest, RefusesWhatCannotBeAndKeepsTheLast) {
@@ -121,7 +179,7 @@ TEST_F(TablesTest, RefusesWhatCannotBeAndKeepsTheLast) {
   tables_.take_writes();
   std::vector<Share> many;
   for (uint32_t i = 4; i < BL_MOST_MEMBERS + 5; ++i) {
-    ASSERT_TRUE(tables_.add_instance(up(1)));
+    ASSERT_TRUE(tables_.add_instance(up(1), kOwner));
     many.push_back({i, 1});
   }
   tables_.take_writes();
