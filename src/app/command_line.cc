@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "app/units.h"
+#include "base/units.h"
 
 namespace ballast::app {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "app/options.h"
 #include "app/read_file.h"
-#include "app/units.h"
+#include "base/units.h"
 
 namespace ballast::app {
 namespace {

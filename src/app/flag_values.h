@@ -7,7 +7,7 @@
 #include <charconv>
 #include <string>
 
-#include "app/units.h"
+#include "base/units.h"
 #include "base/clock.h"
 
 namespace ballast::app {

@@ -9,7 +9,7 @@
 #include "app/command_line.h"
 #include "app/option_table.h"
 #include "app/subcommand.h"
-#include "app/units.h"
+#include "base/units.h"
 #include "telemetry/metrics.h"
 
 namespace ballast::app {

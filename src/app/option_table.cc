@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "app/units.h"
+#include "base/units.h"
 
 namespace ballast::app {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/units.h"
+#include "base/units.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-namespace ballast::app {
+namespace ballast {
 namespace {
 
 struct Suffix {
@@ -155,4 +155,4 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
   return best == nullptr ? "" : *best;
 }
 
-}  // namespace ballast::app
+}  // namespace ballast

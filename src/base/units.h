@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace ballast::app {
+namespace ballast {
 
 // "65536", "64KiB", "64MiB", "1GiB" (powers of 1024) or "64KB", "64MB", "1GB" (powers of 1000).
 Result<size_t> parse_bytes(std::string_view text);
@@ -30,4 +30,4 @@ Result<bool> parse_switch(std::string_view text);  // true, yes, on, 1 and their
 // The nearest of `known` when it is near enough to be what was meant, else empty.
 std::string nearest(std::string_view word, std::span<const std::string> known);
 
-}  // namespace ballast::app
+}  // namespace ballast

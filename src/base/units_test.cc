@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/units.h"
+#include "base/units.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 
-namespace ballast::app {
+namespace ballast {
 namespace {
 
 TEST(Units, BytesWithAndWithoutUnit) {
@@ -79,4 +79,4 @@ TEST(Units, NearestSuggestsOnlyWhatIsNear) {
 }
 
 }  // namespace
-}  // namespace ballast::app
+}  // namespace ballast
