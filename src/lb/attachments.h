@@ -17,7 +17,7 @@ struct Attached {
   uint32_t ifindex = 0;
   bool is_native = false;
   bool is_taken_over = false;
-  loader::Attachment attachment;
+  loader::Attachment attachment = {};
 };
 
 // All of settings.interfaces or none. Without settings.keep they end with this process. kInvalid
