@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights of a VIP's instances from what is known of each. Pure but for what it remembers of
+// the calls before, so that a steady load gives steady weights. docs/reference/lb-load.md.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "lb/load_source.h"
+#include "lb/steady.h"
+#include "model/lb.h"
+
+namespace ballast::lb {
+
+struct Candidate {
+  uint32_t id = 0;      // the instance's own over all calls, e.g. its index
+  double weight = 1;    // static
+  double capacity = 1;  // where the load source does not tell it
+  model::Operation operation = model::Operation::kUp;
+  bool is_healthy = true;
+  bool has_next_hop = true;
+  const LoadState* load = nullptr;  // null: it has no load source
+  uint64_t connections = 0;         // open ones
+  // Since it last came to be up, healthy and with a next hop; the maximum: long ago.
+  Nanos up_for = std::numeric_limits<Nanos>::max();
+};
+
+// Why an instance has its weight, above all a weight of 0.
+enum class Reason : uint8_t {
+  kWeighed,      // by the scheduler
+  kSlowStart,    // still growing to that
+  kLastHeard,    // three polls or more were missed: the last weight
+  kNotHeard,     // no load was heard yet: the mean of the others' is assumed
+  kLeastShare,   // raised to its least share
+  kFull,         // too little is free
+  kMaintenance,  // from here on the weight is 0
+  kUnhealthy,
+  kNoNextHop,
+  kDrained,       // by its operation
+  kDrainedAgent,  // an agent-check said so
+  kNoWeight,      // its static weight is 0
+};
+const char* words_of(Reason reason);  // "slow start"
+
+struct Weighed {
+  uint32_t weight = 0;     // up to DispatchTable::kMostWeight
+  double utilisation = 0;  // that was reckoned with, 0 to 1; 0 where load does not count
+  double available = 0;    // (1 - utilisation) * capacity * static weight
+  Reason reason = Reason::kWeighed;
+};
+
+// From missed polls on, an instance stays at its last weight.
+inline constexpr uint32_t kMissedPolls = 3;
+
+class Weights {
+ public:
+  // One for each candidate, in their order; P(instance) = its weight / sum of all. At most
+  // BL_MOST_CLASSES different weights above 0. All 0 only if no candidate may get anything.
+  // The VIP is one that model::check() takes; always the same one.
+  std::vector<Weighed> next(const model::Vip& vip, std::span<const Candidate> candidates);
+
+ private:
+  struct Known {
+    Steady utilisation;
+    uint64_t answers = 0;      // that `utilisation` has
+    bool has_weight = false;   // `last_weight` is from when its load was heard
+    uint32_t last_weight = 0;  // AWFD's
+    bool is_named = false;     // in this call
+  };
+
+  std::map<uint32_t, Known> known_;  // by id
+};
+
+}  // namespace ballast::lb
