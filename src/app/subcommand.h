@@ -27,6 +27,7 @@ int run_config_check(const Arguments& arguments);
 int run_config_show(const Arguments& arguments);
 int run_lb_agent(const Arguments& arguments);
 int run_lb_load(const Arguments& arguments);
+int run_lb_run(const Arguments& arguments);
 int run_sim_cache(const Arguments& arguments);
 int run_sim_lb(const Arguments& arguments);
 int run_version(const Arguments& arguments);

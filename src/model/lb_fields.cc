@@ -37,13 +37,60 @@ Result<> read_count(std::string_view text, Count& into) {
 Result<> read(std::string_view text, uint16_t& into) { return read_count(text, into); }
 Result<> read(std::string_view text, uint32_t& into) { return read_count(text, into); }
 
+Result<> read(std::string_view text, bool& into) {
+  const auto on = parse_switch(text);
+  if (!on) return Unexpected(on.error());
+  into = *on;
+  return {};
+}
+
+Result<> read(std::string_view text, Endpoint& into) {
+  if (text == "off" || text.empty()) {
+    into = {};
+    return {};
+  }
+  const auto endpoint = parse_endpoint(text);
+  if (!endpoint) return Unexpected(endpoint.error());
+  into = *endpoint;
+  return {};
+}
+
+// With commas between them.
+Result<> read(std::string_view text, std::vector<std::string>& into) {
+  into.clear();
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    if (comma == 0) return fail(ErrorCode::kInvalid, "a name between commas is missing");
+    into.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return {};
+}
+
 template <typename Word>
-  requires std::is_enum_v<Word>
+  requires(std::is_enum_v<Word> && !std::is_same_v<Word, LogLevel>)
 Result<> read(std::string_view text, Word& into) {
   return parse_word(text, into);
 }
 
+// What word_of() is to the other enumerations.
+Result<> read(std::string_view text, LogLevel& into) {
+  for (const LogLevel level :
+       {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
+    if (to_string(level) != text) continue;
+    into = level;
+    return {};
+  }
+  return fail(ErrorCode::kInvalid,
+              fmt::format("\"{}\" is none of debug, info, warning, error", text));
+}
+std::string written(LogLevel value) { return std::string(to_string(value)); }
+
 std::string written(const std::string& value) { return value; }
+std::string written(const Endpoint& value) { return value.host.empty() ? "off" : to_string(value); }
+std::string written(const std::vector<std::string>& value) {
+  return fmt::format("{}", fmt::join(value, ","));
+}
 template <typename Value>
 std::string written(const Value& value) {
   if constexpr (std::is_enum_v<Value>)
@@ -70,20 +117,61 @@ template <auto kMember>
 constexpr Field<Vip> number(const char* key, const char* value, const char* help) {
   return field<Vip, kMember>(key, value, FieldForm::kNumber, help);
 }
-template <auto kMember>
-constexpr Field<Vip> duration(const char* key, const char* help) {
+template <typename Item, auto kMember>
+constexpr Field<Item> duration_of(const char* key, const char* help) {
   return {key,
           "DURATION",
           FieldForm::kText,
           help,
-          [](Vip& vip, std::string_view words) -> Result<> {
+          [](Item& item, std::string_view words) -> Result<> {
             const auto ms = parse_duration_ms(words);
             if (!ms) return Unexpected(ms.error());
-            vip.*kMember = *ms;
+            item.*kMember = *ms;
             return {};
           },
-          [](const Vip& vip) { return format_duration_ms(vip.*kMember); }};
+          [](const Item& item) { return format_duration_ms(item.*kMember); }};
 }
+template <auto kMember>
+constexpr Field<Vip> duration(const char* key, const char* help) {
+  return duration_of<Vip, kMember>(key, help);
+}
+
+using Settings = LbSettings;
+
+constexpr Field<Settings> kSettingsFields[] = {
+    field<Settings, &Settings::interfaces>("interfaces", "NAME[,NAME...]", FieldForm::kText,
+                                           "where packets to VIPs come in; in a file a list"),
+    field<Settings, &Settings::attach>(
+        "attach", "WORD", FieldForm::kText,
+        "native: in the driver; generic: in the kernel, slower; auto: native, else generic"),
+    field<Settings, &Settings::keep>(
+        "keep", "BOOL", FieldForm::kSwitch,
+        "the packet path stays on its interfaces when the process ends"),
+    field<Settings, &Settings::pins>(
+        "pins", "FOLDER", FieldForm::kText,
+        "in a BPF file system, where the tables outlive the process; empty: they do not"),
+    field<Settings, &Settings::api>("api", "PATH or H:P", FieldForm::kText,
+                                    "the HTTP interface: a Unix socket or a loopback address"),
+    field<Settings, &Settings::admin>("admin", "H:P", FieldForm::kText,
+                                      "/metrics, /livez, /readyz over HTTP, or off"),
+    field<Settings, &Settings::state_file>(
+        "state_file", "FILE", FieldForm::kText,
+        "remembers VIPs applied while running, until the file's own change"),
+    field<Settings, &Settings::secret_file>(
+        "secret_file", "FILE", FieldForm::kText,
+        "the secret that agents share; else the environment's BALLAST_LB_SECRET"),
+    duration_of<Settings, &Settings::interval_ms>("interval",
+                                                  "between two polls of an instance's load"),
+    field<Settings, &Settings::connections>("connections", "COUNT", FieldForm::kNumber,
+                                            "in the table at most"),
+    duration_of<Settings, &Settings::tcp_idle_ms>(
+        "tcp_idle", "without a packet an open connection is forgotten"),
+    duration_of<Settings, &Settings::tcp_closing_ms>("tcp_closing",
+                                                     "likewise after the client's FIN or RST"),
+    duration_of<Settings, &Settings::udp_idle_ms>("udp_idle", "likewise for UDP"),
+    field<Settings, &Settings::log_level>("log_level", "WORD", FieldForm::kText,
+                                          "debug, info, warning or error"),
+};
 
 constexpr Field<Vip> kVipFields[] = {
     text<&Vip::name>("name", "NAME", "left out: protocol, address and port"),
@@ -150,6 +238,7 @@ constexpr Field<Instance> kInstanceFields[] = {
 
 }  // namespace
 
+std::span<const Field<LbSettings>> settings_fields() { return kSettingsFields; }
 std::span<const Field<Vip>> vip_fields() { return kVipFields; }
 std::span<const Field<Instance>> instance_fields() { return kInstanceFields; }
 

@@ -3,7 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
@@ -19,13 +25,15 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 using Tcp = asio::ip::tcp;
+using Protocol = asio::generic::stream_protocol;  // TCP or a Unix socket
+using Acceptor = asio::basic_socket_acceptor<Protocol>;
+using HttpStream = beast::basic_stream<Protocol>;
 using boost::system::error_code;
 using Request = http::request<http::string_body>;
 using Response = http::response<http::string_body>;
 
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kTextType = "text/plain; charset=utf-8";
-constexpr uint64_t kMostBody = 1024;  // no request here needs one
 
 Response answer(http::status status, const char* type, std::string body) {
   Response response{status, 11};
@@ -48,16 +56,64 @@ Response readiness_answer(const Readiness& readiness, bool verbose) {
                 std::move(body));
 }
 
+constexpr const char* kApi = "/v1/";
+
+std::map<std::string, std::string> read_query(std::string_view query) {
+  std::map<std::string, std::string> read;
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(pair.size() + 1, query.size()));
+    const size_t equals = std::min(pair.find('='), pair.size());
+    const std::string_view value = equals < pair.size() ? pair.substr(equals + 1) : "";
+    read[std::string(pair.substr(0, equals))] = value;
+  }
+  return read;
+}
+
+// A page in a browser may send requests to this machine: they carry an Origin, or a name that its
+// owner let point here as the Host.
+bool is_from_browser(const Request& request) {
+  if (request.find(http::field::origin) != request.end()) return true;
+  const auto host = request.find(http::field::host);
+  if (host == request.end()) return false;
+  std::string name(host->value());
+  if (const size_t colon = name.rfind(':'); colon != std::string::npos && name.back() != ']')
+    name.resize(colon);
+  error_code error;
+  if (name.size() > 2 && name.front() == '[') name = name.substr(1, name.size() - 2);
+  (void)asio::ip::make_address(name, error);
+  return error && name != "localhost";
+}
+
+Response api_answer(const AdminHandlers& handlers, const Request& request, std::string_view path,
+                    std::string_view query) {
+  if (is_from_browser(request))
+    return answer(http::status::forbidden, "application/json",
+                  R"({"error":"not from a browser; the Host must be an address or localhost"})");
+  ApiAnswer said = handlers.api(
+      {std::string(request.method_string()), std::string(path), read_query(query), request.body()});
+  return answer(static_cast<http::status>(said.status), "application/json", std::move(said.body));
+}
+
 Response route(const AdminHandlers& handlers, const Request& request) {
   const std::string_view target(request.target().data(), request.target().size());
   const std::string_view path = target.substr(0, target.find('?'));
   const std::string_view query = path.size() < target.size() ? target.substr(path.size() + 1) : "";
-  const bool known = path == "/metrics" || path == "/status" || path == "/livez" ||
-                     path == "/healthz" || path == "/readyz";
-  if (!known) {
-    return answer(http::status::not_found, kTextType,
-                  "not found; there are /metrics /status /livez /readyz /healthz\n");
+  if (handlers.api && path.starts_with(kApi)) return api_answer(handlers, request, path, query);
+  const std::pair<const char*, bool> known[] = {{"/metrics", bool(handlers.metrics)},
+                                                {"/status", bool(handlers.status_json)},
+                                                {"/livez", true},
+                                                {"/readyz", bool(handlers.ready)},
+                                                {"/healthz", true}};
+  std::string there;
+  bool is_there = false;
+  for (const auto& [name, has_handler] : known) {
+    if (!has_handler) continue;
+    is_there = is_there || path == name;
+    there += std::string(" ") + name;
   }
+  if (!is_there)
+    return answer(http::status::not_found, kTextType, "not found; there are" + there + "\n");
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
     Response response = answer(http::status::method_not_allowed, kTextType, "only GET and HEAD\n");
     response.set(http::field::allow, "GET, HEAD");
@@ -95,12 +151,12 @@ struct Shared {
 // One connection: reads a request, answers it, until either side has enough.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(Tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {}
+  Session(Protocol::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {}
 
   void read() {
     parser_.emplace();
     parser_->header_limit(shared_.limits.header_bytes);
-    parser_->body_limit(kMostBody);
+    parser_->body_limit(shared_.limits.body_bytes);
     writing_ = false;
     stream_.expires_after(shared_.limits.idle);
     http::async_read(
@@ -147,7 +203,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (error) return close();
     if (keep_alive_ && !shared_.stopping) return read();
     // Half-close and take what is still arriving, else the answer may be lost to a reset.
-    stream_.socket().shutdown(Tcp::socket::shutdown_send, error);
+    stream_.socket().shutdown(Protocol::socket::shutdown_send, error);
     if (error || shared_.stopping) return close();
     stream_.expires_after(
         std::min<std::chrono::milliseconds>(shared_.limits.idle, std::chrono::milliseconds(1000)));
@@ -169,7 +225,7 @@ class Session : public std::enable_shared_from_this<Session> {
     shared_.sessions.erase(shared_from_this());
   }
 
-  beast::tcp_stream stream_;
+  HttpStream stream_;
   Shared& shared_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
@@ -190,21 +246,29 @@ class AdminServer::Impl {
   }
 
   Result<> listen(const model::Endpoint& endpoint) {
-    const std::string name = fmt::format("admin address {}", model::to_string(endpoint));
+    const bool is_unix = endpoint.host.starts_with('/');
+    const Result<Protocol::endpoint> address =
+        is_unix ? unix_address(endpoint) : tcp_address(endpoint);
+    if (!address) return Unexpected(address.error());
     error_code error;
-    Tcp::resolver resolver(context_);
-    const auto found = resolver.resolve(endpoint.host, std::to_string(endpoint.port),
-                                        Tcp::resolver::passive, error);
-    if (error) return fail(ErrorCode::kInvalid, fmt::format("{}: {}", name, error.message()));
-    const Tcp::endpoint address = found.begin()->endpoint();
-    acceptor_.open(address.protocol(), error);
-    if (!error) acceptor_.set_option(Tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(address, error);
+    const mode_t mask = is_unix ? umask(0177) : mode_t{0};
+    acceptor_.open(address->protocol(), error);
+    if (!error && !is_unix) acceptor_.set_option(Tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(*address, error);
+    if (is_unix) umask(mask);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-    if (error) return fail_errno(fmt::format("cannot listen at {}", name), error.value());
-    const Tcp::endpoint local = acceptor_.local_endpoint(error);
-    if (error) return fail_errno(fmt::format("cannot listen at {}", name), error.value());
-    address_ = {endpoint.host, local.port()};
+    if (error)
+      return fail_errno(fmt::format("cannot listen at {}", name_of(endpoint)), error.value());
+    address_ = endpoint;
+    if (is_unix) {
+      path_ = endpoint.host;
+    } else {
+      const Protocol::endpoint local = acceptor_.local_endpoint(error);
+      const auto* family = reinterpret_cast<const sockaddr*>(local.data());
+      address_.port = ntohs(family->sa_family == AF_INET6
+                                ? reinterpret_cast<const sockaddr_in6*>(family)->sin6_port
+                                : reinterpret_cast<const sockaddr_in*>(family)->sin_port);
+    }
     accept();
     thread_ = std::thread([this] { context_.run(); });
     return {};
@@ -214,6 +278,7 @@ class AdminServer::Impl {
 
   void stop() {
     if (!thread_.joinable()) return;
+    if (!path_.empty()) unlink(path_.c_str());
     asio::post(context_, [this] {
       shared_.stopping = true;
       error_code ignored;
@@ -231,8 +296,40 @@ class AdminServer::Impl {
   }
 
  private:
+  static std::string name_of(const model::Endpoint& endpoint) {
+    return endpoint.host.starts_with('/') ? endpoint.host
+                                          : "admin address " + model::to_string(endpoint);
+  }
+
+  Result<Protocol::endpoint> tcp_address(const model::Endpoint& endpoint) {
+    error_code error;
+    Tcp::resolver resolver(context_);
+    const auto found = resolver.resolve(endpoint.host, std::to_string(endpoint.port),
+                                        Tcp::resolver::passive, error);
+    if (error)
+      return fail(ErrorCode::kInvalid, fmt::format("{}: {}", name_of(endpoint), error.message()));
+    return Protocol::endpoint(found.begin()->endpoint());
+  }
+
+  // Left behind by a process that was killed, a socket's file would keep this one from listening.
+  Result<Protocol::endpoint> unix_address(const model::Endpoint& endpoint) {
+    if (endpoint.host.size() >= sizeof(sockaddr_un::sun_path))
+      return fail(ErrorCode::kInvalid, endpoint.host + ": too long for a Unix socket's path");
+    const asio::local::stream_protocol::endpoint address(endpoint.host);
+    struct stat file{};
+    if (stat(endpoint.host.c_str(), &file) != 0) return Protocol::endpoint(address);
+    error_code error;
+    asio::local::stream_protocol::socket probe(context_);
+    probe.connect(address, error);
+    if (!error || !S_ISSOCK(file.st_mode))
+      return fail(ErrorCode::kState, endpoint.host + (error ? ": there, and no socket"
+                                                            : ": another process listens there"));
+    unlink(endpoint.host.c_str());
+    return Protocol::endpoint(address);
+  }
+
   void accept() {
-    acceptor_.async_accept([this](error_code error, Tcp::socket socket) {
+    acceptor_.async_accept([this](error_code error, Protocol::socket socket) {
       if (shared_.stopping) return;
       if (error) return accept_later();
       const bool full = shared_.sessions.size() >= shared_.limits.connections;
@@ -263,11 +360,12 @@ class AdminServer::Impl {
   }
 
   asio::io_context context_{1};
-  Tcp::acceptor acceptor_;
+  Acceptor acceptor_;
   asio::steady_timer pause_;
   asio::steady_timer grace_;
   Shared shared_;
   model::Endpoint address_;
+  std::string path_;  // of a Unix socket
   std::thread thread_;
 };
 

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// ballast lb run: the load balancer's process. Its loop is the control plane; the HTTP interface
+// has a thread of its own and asks the loop.
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "app/lb_config.h"
+#include "app/notify.h"
+#include "app/read_file.h"
+#include "app/subcommand.h"
+#include "base/log.h"
+#include "lb/balancer.h"
+#include "lb/status.h"
+#include "telemetry/admin.h"
+
+namespace ballast::app {
+namespace {
+
+using nlohmann::json;
+using telemetry::AdminServer;
+using telemetry::ApiAnswer;
+using telemetry::ApiRequest;
+
+constexpr const char* kFooter =
+    "Packets to a VIP's address are taken on the interfaces before the kernel sees them; all "
+    "others\n"
+    "are left to it. SIGHUP reads the file again; SIGTERM ends the process, and with --keep the\n"
+    "packet path goes on without it.\n"
+    "\n"
+    "Exit status: 0 ended by a signal; 1 the packet path cannot be loaded or attached, or an "
+    "address\n"
+    "is not to be had; 2 wrong usage or configuration.";
+
+std::string error_json(const std::string& message) { return json{{"error", message}}.dump(); }
+
+ApiAnswer failed(const Error& error) {
+  const bool is_input = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kLimit;
+  return {is_input ? 400U : 500U, error_json(error.message)};
+}
+
+// The process: the balancer on its loop, its file, its signals.
+class Run final : public io::Loop::Handler {
+ public:
+  Run(const LbGiven& given, model::LbConfig config)
+      : given_(given), settings_(config.settings), file_vips_(std::move(config.vips)) {}
+
+  Result<> start();
+  Result<> serve();
+  void on_ready(uint32_t epoll_events) override;
+
+ private:
+  Result<> watch_signals();
+  std::vector<model::Vip> first_vips() const;
+  void reload();
+  void remember() const;
+  ApiAnswer answer(const ApiRequest& request);
+  ApiAnswer on_loop(const ApiRequest& request);
+  ApiAnswer put_config(const ApiRequest& request);
+
+  const LbGiven& given_;
+  model::LbSettings settings_;
+  std::vector<model::Vip> file_vips_;
+  std::unique_ptr<io::Loop> loop_;
+  io::Fd signals_;
+  std::unique_ptr<lb::Balancer> balancer_;
+  bool is_stopping_ = false;
+};
+
+Result<> Run::watch_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_ = io::Fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signals_.valid()) return fail_errno("signalfd", errno);
+  return loop_->add(signals_.get(), this);
+}
+
+void Run::on_ready(uint32_t /*epoll_events*/) {
+  signalfd_siginfo info;
+  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGHUP) {
+      reload();
+      continue;
+    }
+    if (std::exchange(is_stopping_, true)) _exit(kExitFailed);
+    loop_->stop();
+  }
+}
+
+// What was applied while the former process ran, unless the file has changed since.
+std::vector<model::Vip> Run::first_vips() const {
+  if (settings_.state_file.empty()) return file_vips_;
+  const auto text = read_file(settings_.state_file);
+  if (!text) return file_vips_;
+  const json state = json::parse(*text, nullptr, false);
+  if (state.is_discarded() || !state.contains("file") || !state.contains("applied")) {
+    log_warning("{}: not read, it is no state of this program", settings_.state_file);
+    return file_vips_;
+  }
+  if (state["file"] != json::parse(vips_json(file_vips_))) {
+    log_info("the file's VIPs have changed; those applied before are given up");
+    return file_vips_;
+  }
+  auto vips = read_vips(settings_.state_file, state["applied"].dump(), true);
+  if (!vips) {
+    log_warning("{}; not used", vips.error().message);
+    return file_vips_;
+  }
+  log_info("goes on with the VIPs applied before ({})", settings_.state_file);
+  return *vips;
+}
+
+// Written beside and moved, so that no crash leaves half a file.
+void Run::remember() const {
+  if (settings_.state_file.empty()) return;
+  const std::string fresh = settings_.state_file + ".new";
+  {
+    std::ofstream out(fresh, std::ios::trunc);
+    out << json{{"file", json::parse(vips_json(file_vips_))},
+                {"applied", json::parse(vips_json(balancer_->vips()))}}
+               .dump(1)
+        << '\n';
+    if (!out.flush()) log_error("{}: cannot be written", fresh);
+  }
+  std::error_code error;
+  std::filesystem::rename(fresh, settings_.state_file, error);
+  if (error) log_error("{}: {}", settings_.state_file, error.message());
+}
+
+void Run::reload() {
+  auto config = load_lb_config(given_);
+  if (!config) {
+    log_error("{}; the former configuration stays", config.error().message);
+    return;
+  }
+  const auto changes = balancer_->set_vips(config->vips);
+  if (!changes) {
+    log_error("{}; the former configuration stays", changes.error().message);
+    return;
+  }
+  file_vips_ = std::move(config->vips);
+  for (const std::string& line : *changes) log_info("{}", line);
+  log_info("configuration read again: {} changes; what stands in [lb] changes with a restart",
+           changes->size());
+  remember();
+}
+
+ApiAnswer Run::put_config(const ApiRequest& request) {
+  const auto generation = request.query.find("generation");
+  if (generation != request.query.end() &&
+      generation->second != std::to_string(balancer_->generation()))
+    return {409, error_json(fmt::format("the configuration is of generation {} by now",
+                                        balancer_->generation()))};
+  const bool may_be_empty = request.query.contains("may_be_empty");
+  auto vips = read_vips("request", request.body, may_be_empty);
+  if (!vips) return failed(vips.error());
+  const bool is_dry_run = request.query.contains("dry_run");
+  const auto changes = balancer_->set_vips(std::move(*vips), is_dry_run);
+  if (!changes) return failed(changes.error());
+  if (!is_dry_run && !changes->empty()) remember();
+  return {200, json{{"changes", *changes}, {"generation", balancer_->generation()}}.dump()};
+}
+
+ApiAnswer Run::on_loop(const ApiRequest& request) {
+  if (request.path == "/v1/config" && request.method == "PUT") return put_config(request);
+  if (request.method != "GET") return {405, error_json("only GET, and PUT of /v1/config")};
+  if (request.path == "/v1/config") {
+    json config = json::parse(vips_json(balancer_->vips()));
+    config["generation"] = balancer_->generation();
+    return {200, config.dump()};
+  }
+  if (request.path == "/v1/status") return {200, lb::status_json(*balancer_)};
+  if (request.path == "/v1/trace") {
+    const auto of = [&](const char* key) {
+      const auto found = request.query.find(key);
+      return found == request.query.end() ? std::string() : found->second;
+    };
+    auto said = lb::trace_json(*balancer_, of("protocol"), of("source"), of("destination"));
+    return said ? ApiAnswer{200, std::move(*said)} : failed(said.error());
+  }
+  return {404, error_json("there are /v1/config, /v1/status, /v1/trace")};
+}
+
+// On the HTTP thread.
+ApiAnswer Run::answer(const ApiRequest& request) {
+  auto promise = std::make_shared<std::promise<ApiAnswer>>();
+  std::future<ApiAnswer> value = promise->get_future();
+  loop_->post([this, promise, request] { promise->set_value(on_loop(request)); });
+  if (value.wait_for(std::chrono::seconds(5)) != std::future_status::ready)
+    return {503, error_json("the balancer does not answer")};
+  return value.get();
+}
+
+Result<> Run::start() {
+  auto loop = io::Loop::create();
+  if (!loop) return Unexpected(loop.error());
+  loop_ = std::move(*loop);
+  if (const Result<> watched = watch_signals(); !watched) return watched;
+  auto balancer = lb::Balancer::create(*loop_, settings_);
+  if (!balancer) return Unexpected(balancer.error());
+  balancer_ = std::move(*balancer);
+  const auto changes = balancer_->set_vips(first_vips());
+  if (!changes) return Unexpected(changes.error());
+  for (const std::string& line : *changes) log_info("{}", line);
+  return balancer_->attach();
+}
+
+Result<> Run::serve() {
+  telemetry::AdminHandlers handlers;
+  handlers.api = [this](const ApiRequest& request) { return answer(request); };
+  const model::Endpoint api =
+      settings_.api.starts_with('/')
+          ? model::Endpoint{settings_.api, 0}
+          : model::parse_endpoint(settings_.api).value_or(model::Endpoint{});
+  if (settings_.api.starts_with('/')) {
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(settings_.api).parent_path(),
+                                        ignored);
+  }
+  telemetry::AdminLimits limits;
+  limits.body_bytes = 4 * model::kMiB;
+  const auto server = AdminServer::start(api, std::move(handlers), limits);
+  if (!server) return Unexpected(server.error());
+  log_info("HTTP interface: {}", settings_.api);
+  (void)notify_service_manager("READY=1");
+  loop_->run();
+  (void)notify_service_manager("STOPPING=1");
+  (*server)->stop();
+  return {};
+}
+
+}  // namespace
+
+int run_lb_run(const Arguments& arguments) {
+  LbGiven given;
+  const CommandLine command{.name = "ballast lb run",
+                            .summary =
+                                "the load balancer: XDP on its interfaces, and the control "
+                                "plane that weighs instances by their load",
+                            .flags = lb_flags(given),
+                            .footer = kFooter};
+  if (const auto status = parse_command_line(command, arguments)) return *status;
+  auto config = load_lb_config(given);
+  if (!config) return usage_error(command.name, config.error().message);
+  log_set_level(config->settings.log_level);
+  Run run(given, std::move(*config));
+  Result<> done = run.start();
+  if (done) done = run.serve();
+  if (done) return kExitDone;
+  std::fprintf(stderr, "%s: %s\n", command.name.c_str(), done.error().message.c_str());
+  return done.error().code == ErrorCode::kInvalid ? kExitUsage : kExitFailed;
+}
+
+}  // namespace ballast::app

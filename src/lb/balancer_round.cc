@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the balancer does in each round: looks at every instance, weighs, writes what changed.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "lb/apply.h"
+#include "lb/balancer.h"
+#include "lb/weights.h"
+
+namespace ballast::lb {
+namespace {
+
+// A table that went out of use is written again no sooner; a packet's time in the program is a
+// thousandth of it.
+constexpr Nanos kWriteSpacing = 2 * kMillisecond;
+// A pass through a full table takes five seconds, a twentieth of a core.
+constexpr uint32_t kAgedPerSecond = 200'000;
+
+bl_method method_of(model::Forwarding forwarding) {
+  switch (forwarding) {
+    case model::Forwarding::kL2:
+      return BL_METHOD_L2;
+    case model::Forwarding::kIpip:
+      return BL_METHOD_IPIP;
+    case model::Forwarding::kGue:
+      return BL_METHOD_GUE;
+    case model::Forwarding::kNat:
+      break;
+  }
+  return BL_METHOD_L2;
+}
+
+bool has_mac(const bl_instance& entry) {
+  return std::ranges::any_of(entry.mac, [](uint8_t byte) { return byte != 0; });
+}
+
+bool is_tunnel(const model::Vip& vip) {
+  return vip.forwarding == model::Forwarding::kIpip || vip.forwarding == model::Forwarding::kGue;
+}
+
+}  // namespace
+
+// Without a route or an answer of the neighbour the last next hop stays: health alone says whether
+// the instance is there.
+bl_instance Balancer::entry_of(const Member& member, const model::Vip& vip) const {
+  bl_instance entry = member.entry;
+  entry.address = bytes_of(member.address);
+  entry.family = member.address.family;
+  entry.method = static_cast<uint8_t>(method_of(vip.forwarding));
+  entry.mtu = vip.mtu;
+  const auto hop = neighbours_->find(member.address);
+  if (!hop) return entry;
+  entry.ifindex = hop->ifindex;
+  if (vip.mtu == 0 && is_tunnel(vip))
+    entry.mtu = static_cast<uint16_t>(std::min<uint32_t>(hop->mtu, UINT16_MAX));
+  if (hop->source.family == entry.family) entry.outer_source = bytes_of(hop->source);
+  std::ranges::copy(hop->source_mac, entry.source_mac);
+  if (hop->mac) std::ranges::copy(*hop->mac, entry.mac);
+  return entry;
+}
+
+void Balancer::look_at(const Service& service, Nanos now) {
+  bool has_any = false;
+  for (const uint32_t index : service.members) {
+    Member& member = members_.at(index);
+    member.next = entry_of(member, service.config);
+    const bool is_healthy = !member.health || health_->state(*member.health).is_up();
+    const bool is_up = is_healthy && member.config.operation != model::Operation::kMaintenance &&
+                       has_mac(member.next);
+    if (is_up && !member.is_up) member.up_since = member.was_up ? 0 : now;
+    member.was_up = member.was_up && !is_up;
+    member.is_up = is_up;
+    has_any = has_any || is_up;
+  }
+  for (const uint32_t index : service.members) {
+    Member& member = members_.at(index);
+    // With nobody to go to, what is open is better off where it is.
+    const bool is_down = !member.is_up && has_any && has_mac(member.next);
+    member.next.state = is_down ? BL_INSTANCE_DOWN : BL_INSTANCE_UP;
+    member.entry = member.next;
+    if (const Result<> set = tables_.set_instance(index, member.entry); !set)
+      log_error("vip {}: instance {}: {}", service.config.name, member.name, set.error().message);
+  }
+}
+
+void Balancer::weigh(Service& service, Nanos now) {
+  std::vector<Candidate> candidates;
+  for (const uint32_t index : service.members) {
+    const Member& member = members_.at(index);
+    Candidate& candidate = candidates.emplace_back();
+    candidate.id = index;
+    candidate.weight = member.config.weight;
+    candidate.capacity = member.config.capacity;
+    candidate.operation = member.config.operation;
+    candidate.is_healthy = !member.health || health_->state(*member.health).is_up();
+    candidate.has_next_hop = has_mac(member.entry);
+    candidate.load = member.load ? &loads_->state(*member.load) : nullptr;
+    candidate.connections = ager_.open_of(index);
+    if (member.up_since != 0) candidate.up_for = now - member.up_since;
+  }
+  const std::vector<Weighed> weighed = service.weights.next(service.config, candidates);
+  std::vector<Share> shares;
+  for (size_t i = 0; i < weighed.size(); ++i) {
+    members_.at(service.members[i]).weighed = weighed[i];
+    shares.push_back({service.members[i], weighed[i].weight});
+  }
+  if (const Result<> set = tables_.set_vip(service.key, shares); !set)
+    log_error("vip {}: {}", service.config.name, set.error().message);
+}
+
+void Balancer::write() {
+  const Nanos now = now_ns();
+  if (now < written_at_ + kWriteSpacing) {
+    loop_.cancel(write_timer_);
+    write_timer_ = loop_.after(written_at_ + kWriteSpacing - now, [this] { write(); });
+    return;
+  }
+  Writes fresh = tables_.take_writes();
+  if (!fresh.is_empty()) unwritten_.push_back(std::move(fresh));
+  while (!unwritten_.empty()) {
+    if (const Result<> written = apply(unwritten_.front(), program_); !written) {
+      ++counts_.write_errors;
+      log_error("{}; tried again in the next round", written.error().message);
+      return;
+    }
+    counts_.map_writes += unwritten_.front().size();
+    written_at_ = now;
+    unwritten_.erase(unwritten_.begin());
+  }
+}
+
+void Balancer::react() {
+  const Nanos now = now_ns();
+  for (Service& service : services_) {
+    look_at(service, now);
+    weigh(service, now);
+  }
+  write();
+}
+
+void Balancer::sample(Nanos now) {
+  std::vector<uint32_t> indices;
+  for (const auto& [index, member] : members_) indices.push_back(index);
+  if (const Result<> sampled = traffic_.sample(indices, now); !sampled)
+    log_error("{}", sampled.error().message);
+  sampled_at_ = now;
+}
+
+void Balancer::round() {
+  const Nanos interval = Nanos{settings_.interval_ms} * kMillisecond;
+  const auto steps = static_cast<uint32_t>(kAgedPerSecond * uint64_t{settings_.interval_ms} / 1000);
+  if (const auto stepped = ager_.step(std::max(steps, 1U)); !stepped)
+    log_error("{}", stepped.error().message);
+  else if (*stepped)
+    release_left();
+  ++counts_.rounds;
+  react();
+  const Nanos now = now_ns();
+  if (now - sampled_at_ >= kSecond) sample(now);
+  next_round_ = std::max(next_round_ + interval, now);
+  round_timer_ = loop_.after(next_round_ - now, [this] { round(); });
+}
+
+}  // namespace ballast::lb
