@@ -68,6 +68,10 @@ def require():
 class Network:
     """Hosts on one bridge; `close` takes all of it away."""
 
+    @staticmethod
+    def address_bytes(words):
+        return address_bytes(words)
+
     def __init__(self):
         require()
         self.prefix = f"bl-{os.getpid()}-"

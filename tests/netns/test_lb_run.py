@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ballast lb run` before real servers: it serves, follows health and neighbours, changes by its
+HTTP interface, and comes back after a restart, while open connections stay where they are."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from control import VIPS, Balancer, add_web, build, vip
+from harness import wait_until
+from network import NGINX, Network, Unavailable
+
+# Opens connections one after another, and on each line of its input sends and hears a byte on all
+# of them; says which are still good.
+HOLDER = """
+import socket, sys
+host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+held = [socket.create_connection((host, port), 10) for _ in range(count)]
+names = [one.recv(64).decode() for one in held]
+print(' '.join(names), flush=True)
+for line in sys.stdin:
+    good = []
+    for one, name in zip(held, names):
+        try:
+            one.settimeout(10)
+            one.sendall(b'x')
+            if one.recv(1) == b'x':
+                good.append(name)
+        except OSError:
+            pass
+    print(' '.join(good), flush=True)
+"""
+
+# Says its name to each connection, then echoes.
+ECHO = """
+import asyncio, sys
+async def serve(reader, writer):
+    writer.write(sys.argv[1].encode())
+    try:
+        while data := await reader.read(4096):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    writer.close()
+async def main():
+    server = await asyncio.start_server(serve, None, 7000, backlog=4096)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(name="net")
+def made_network():
+    for tool in (NGINX, "curl"):
+        if not shutil.which(tool):
+            pytest.skip(f"there is no {tool}")
+    try:
+        net = Network()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    try:
+        yield net
+    finally:
+        net.close()
+
+
+@pytest.fixture(name="run")
+def runner(net):
+    """Starts balancers that end before their network does."""
+    started = []
+
+    def start(*arguments, **settings):
+        started.append(Balancer(net, *arguments, **settings))
+        return started[-1]
+
+    yield start
+    for one in started:
+        sys.stderr.write(one.output()[-3000:])
+        one.close()
+
+
+def name_at(net, host=VIPS[0], seconds=3):
+    """Which instance answers a request to the VIP; None if none does."""
+    done = net.inside("client", "curl", "-s", "--globoff", "--max-time", str(seconds),
+                      f"http://{host}/name", check=False, timeout_s=20)
+    return done.stdout if done.returncode == 0 else None
+
+
+def names_at(net, count=24, host=VIPS[0]):
+    return [name_at(net, host) for _ in range(count)]
+
+
+class Holder:
+    """Connections from the client that stay open."""
+
+    def __init__(self, net, count, host=VIPS[0], port=7000):
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            ["nsenter", f"--net=/run/netns/{net.space('client')}", "/usr/bin/python3", "-c", HOLDER,
+             host, str(port), str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        net.processes.append(self.process)
+        self.names = self.process.stdout.readline().split()
+
+    def good(self):
+        """The names of the instances whose connections still work."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().split()
+
+
+def echo_servers(net, *hosts):
+    for host in hosts:
+        net.processes.append(subprocess.Popen(  # pylint: disable=consider-using-with
+            ["nsenter", f"--net=/run/netns/{net.space(host)}", "/usr/bin/python3", "-c", ECHO,
+             host]))
+        wait_until(lambda host=host: ":7000" in net.inside(host, "ss", "-tln").stdout, 10,
+                   f"echo on {host}")
+
+
+def echo_vip(**more):
+    return {**vip(**more), "name": "echo", "port": 7000}
+
+
+def test_both_families_are_served_and_status_says_so(net, run):
+    build(net)
+    balancer = run([vip(), vip(VIPS[1], family=6)])
+    balancer.wait_weights("weights", web0=True, web1=True)
+    assert set(names_at(net)) == {"web0", "web1"}
+    assert set(names_at(net, host=f"[{VIPS[1]}]")) == {"web0", "web1"}
+    status = balancer.status()
+    assert status["interfaces"][0]["mode"] == "native"
+    assert [each["name"] for each in status["vips"]] == ["web", "web6"]
+    wait_until(lambda: balancer.status()["vips"][0]["flows"] >= 24, 5, "flows are counted")
+    assert status["counters"]["no_neighbour"] == 0, "no first packet was lost to a neighbour"
+
+
+@pytest.mark.parametrize("forwarding", ["ipip", "gue"])
+def test_tunnels_reach_their_instances(net, run, forwarding):
+    build(net)
+    run([vip(forwarding=forwarding), vip(VIPS[1], family=6, forwarding=forwarding)])
+    for host in (VIPS[0], f"[{VIPS[1]}]"):
+        wait_until(lambda host=host: name_at(net, host, 1), 5, "an answer")
+        assert set(names_at(net, host=host)) == {"web0", "web1"}
+
+
+def test_a_dead_instance_is_left_within_two_seconds(net, run):
+    build(net, webs=1)
+    add_web(net, 1, serve=False)
+    net.nginx("web1", [f"{VIPS[0]}:80", "10.0.0.11:80"])
+    web1 = net.processes[-1]
+    balancer = run([vip(health="http", health_path="/name")])
+    balancer.wait_weights("both are up", web0=True, web1=True)
+    web1.send_signal(signal.SIGKILL)
+    begun = time.monotonic()
+    balancer.wait_weights("web1 is out", web0=True, web1=False)
+    assert time.monotonic() - begun < 2.0
+    assert set(names_at(net)) == {"web0"}
+    assert "refused" in balancer.instances()["web1"]["health"]["cause"]
+    shutil.rmtree(net.folder / "web1")
+    net.nginx("web1", [f"{VIPS[0]}:80", "10.0.0.11:80"])
+    balancer.wait_weights("web1 is back", web0=True, web1=True)
+    assert set(names_at(net)) == {"web0", "web1"}
+
+
+def test_connections_of_a_dead_instance_are_reset(net, run):
+    """A host that goes silent: its connections are given to another one, which resets them."""
+    build(net)
+    echo_servers(net, "web0", "web1")
+    balancer = run([echo_vip(health="tcp")])
+    balancer.wait_weights("both are up", web0=True, web1=True)
+    holder = Holder(net, 20)
+    assert set(holder.names) == {"web0", "web1"}
+    net.inside("web1", "ip", "link", "set", "eth0", "down")
+    balancer.wait_weights("web1 is out", web0=True, web1=False)
+    begun = time.monotonic()
+    assert sorted(holder.good()) == sorted(name for name in holder.names if name == "web0")
+    assert time.monotonic() - begun < 2.0, "they were reset, not waited for"
+
+
+def test_a_neighbour_is_found_late_and_followed(net, run):
+    """An instance that is not there yet, then comes, then gets another network card."""
+    build(net, webs=1)
+    balancer = run([vip()])
+    balancer.wait_weights("web0 is up", web0=True, web1=False)
+    assert balancer.instances()["web1"]["reason"] == "no next hop"
+    assert set(names_at(net)) == {"web0"}
+    add_web(net, 1)
+    balancer.wait_weights("web1 is found", 10, web1=True)
+    assert set(names_at(net)) == {"web0", "web1"}
+    net.inside("web1", "ip", "link", "set", "eth0", "address", "02:00:00:00:77:01")
+    net.inside("web1", "ip", "address", "replace", "10.0.0.11/24", "dev", "eth0")
+    # The host says so, as one that takes over an address does.
+    net.inside("web1", "/usr/sbin/arping", "-c", "2", "-A", "-I", "eth0", "10.0.0.11", check=False)
+    wait_until(lambda: balancer.instances()["web1"]["next_hop"]["mac"] == "02:00:00:00:77:01", 60,
+               "the new address")
+    assert set(names_at(net)) == {"web0", "web1"}
+    assert balancer.status()["counters"]["no_neighbour"] == 0
+
+
+def test_draining_and_leaving_keep_open_connections(net, run):
+    build(net, webs=3)
+    echo_servers(net, "web0", "web1", "web2")
+    balancer = run([echo_vip(names=("web0", "web1"))])
+    balancer.wait_weights("both are up", web0=True, web1=True)
+    holder = Holder(net, 40)
+    all_names = sorted(holder.names)
+    assert set(all_names) == {"web0", "web1"}
+    draining = echo_vip(names=("web0", "web1", "web2"))
+    draining["instance"][1]["operation"] = "drain"
+    changes = balancer.apply([draining])
+    assert changes == ["vip echo: instance web1 operation up -> drain",
+                       "vip echo: + instance web2 (10.0.0.12)"]
+    balancer.wait_weights("web1 drains", web0=True, web1=False, web2=True)
+    fresh = Holder(net, 40)
+    assert set(fresh.names) == {"web0", "web2"}
+    assert sorted(holder.good()) == all_names
+    balancer.apply([echo_vip(names=("web2",))])
+    assert sorted(holder.good()) == all_names, "they stay although nothing new goes there"
+    assert {each["address"] for each in balancer.status()["leaving"]} == {"10.0.0.10", "10.0.0.11"}
+    assert set(Holder(net, 10).names) == {"web2"}
+    balancer.apply([echo_vip(names=("web0", "web2"))])
+    assert sorted(holder.good()) == all_names
+    assert set(Holder(net, 40).names) == {"web0", "web2"}, "it came back"
+
+
+def test_a_restart_breaks_no_connection(net, run):
+    build(net)
+    echo_servers(net, "web0", "web1")
+    balancer = run([echo_vip(health="tcp")], keep=True)
+    balancer.wait_weights("both are up", web0=True, web1=True)
+    holder = Holder(net, 40)
+    for end in (balancer.stop, balancer.kill):
+        end()
+        assert sorted(holder.good()) == sorted(holder.names), "the packet path goes on alone"
+        assert set(Holder(net, 20).names) == {"web0", "web1"}, "and takes new ones"
+        balancer.api.unlink(missing_ok=True)
+        balancer.start()
+        assert balancer.status()["interfaces"][0]["taken_over"]
+        assert sorted(holder.good()) == sorted(holder.names)
+    balancer.configure([echo_vip(names=("web0",), health="tcp")])
+    balancer.stop()
+    balancer.start()
+    assert sorted(holder.good()) == sorted(holder.names), "one left out drains"
+    assert set(Holder(net, 10).names) == {"web0"}
+
+
+def test_without_keep_the_packet_path_ends_with_the_process(net, run):
+    build(net)
+    balancer = run([vip()])
+    balancer.wait_weights("both are up", web0=True, web1=True)
+    assert name_at(net)
+    balancer.stop()
+    assert name_at(net, seconds=1) is None
+    balancer.start()
+    assert name_at(net)
+
+
+def test_bad_changes_are_refused_and_nothing_moves(net, run):
+    build(net)
+    balancer = run([vip()])
+    balancer.wait_weights("both are up", web0=True, web1=True)
+    before = balancer.get("/v1/config")
+    bad = [
+        ([vip(), vip()], "vip[1].address"),
+        ([vip(names=())], "has no instances"),
+        ([vip(names=("web0", "web0"))], "vip[0].instance[1]"),
+        ([vip(m=65)], "vip[0].m"),
+        ([vip(load="agent-check")], "load_port"),
+        ([{**vip(), "address": "web.example"}], "names are not looked up"),
+        ([{**vip(), "colour": "red"}], "there is no such key"),
+        ([{**vip(), "scheduler": "fair"}], "is none of awfd"),
+        ([{**vip(), "port": "80"}], "must be a number"),
+    ]
+    for vips, words in bad:
+        status, said = balancer.call("PUT", "/v1/config", {"vip": vips})
+        assert status == 400 and words in said["error"], said
+    assert balancer.call("PUT", "/v1/config?generation=99", {"vip": [vip()]})[0] == 409
+    assert balancer.apply([vip(names=("web0",))], "?dry_run=1") == [
+        "vip web: - instance web1 (10.0.0.11)"]
+    assert balancer.get("/v1/config") == before
+    balancer.configure([{**vip(), "m": -1}])
+    balancer.signal(signal.SIGHUP)
+    wait_until(lambda: "the former configuration stays" in balancer.output(), 5, "a refusal")
+    assert "lb.toml:" in balancer.output() and "vip[0].m" in balancer.output()
+    assert set(names_at(net)) == {"web0", "web1"}
+
+
+def test_what_was_applied_survives_a_restart_until_the_file_changes(net, run):
+    build(net)
+    state = net.folder / "state.json"
+    balancer = run([vip()], state_file=str(state))
+    balancer.apply([vip(names=("web0",))])
+    balancer.stop()
+    balancer.start()
+    assert list(balancer.instances()) == ["web0"]
+    balancer.stop()
+    balancer.configure([vip(names=("web1",))])
+    balancer.start()
+    assert list(balancer.instances()) == ["web1"]
+
+
+def test_trace_says_what_happens(net, run):
+    build(net)
+    balancer = run([vip(), echo_vip()])
+    echo_servers(net, "web0", "web1")
+    balancer.wait_weights("both are up", web0=True, web1=True)
+    for port in range(40_000, 40_032):
+        said = balancer.get(f"/v1/trace?protocol=tcp&source=10.0.0.3:{port}"
+                            f"&destination={VIPS[0]}:80")
+        assert said["found"] == "choice" and said["vip"] == "web"
+        done = net.inside("client", "curl", "-s", "--local-port", str(port),
+                          f"http://{VIPS[0]}/name")
+        assert done.stdout == said["instance"]
+    code = ("import socket, sys, time\n"
+            f"s = socket.create_connection(('{VIPS[0]}', 7000), 5, ('10.0.0.3', 41000))\n"
+            "print(s.recv(64).decode(), flush=True)\ntime.sleep(60)\n")
+    process = subprocess.Popen(  # pylint: disable=consider-using-with
+        ["nsenter", f"--net=/run/netns/{net.space('client')}", "/usr/bin/python3", "-c", code],
+        stdout=subprocess.PIPE, text=True)
+    net.processes.append(process)
+    name = process.stdout.readline().strip()
+    said = balancer.get(f"/v1/trace?protocol=tcp&source=10.0.0.3:41000&destination={VIPS[0]}:7000")
+    assert (said["found"], said["state"], said["instance"]) == ("connection", "open", name)
+    assert balancer.get("/v1/trace?protocol=udp&source=10.0.0.3:1&destination=10.0.0.9:9")[
+        "found"] == "nothing"
+    assert balancer.call("GET", "/v1/trace?protocol=tcp&source=x&destination=y")[0] == 400
+
+
+def test_wrong_interfaces_and_files_are_refused(net, run):
+    build(net, webs=1)
+    with pytest.raises(Exception, match='there is no interface "eth7"'):
+        run([vip()], interfaces=["eth7"])
+    with pytest.raises(Exception, match="no interface: give"):
+        run([vip()], interfaces=[])
+    with pytest.raises(Exception, match="is not on loopback"):
+        run([vip()], api="0.0.0.0:80")
+    with pytest.raises(Exception, match="has no instances"):
+        run([vip(names=())])
+    assert socket.has_ipv6
