@@ -4,6 +4,7 @@
 // connections.
 #pragma once
 
+#include "bpf/lb/newcomers.h"
 #include "bpf/lb/vip.h"
 
 // The clock moves by milliseconds: most packets find it where it was and do not write.
@@ -15,6 +16,13 @@ BL_INLINE void bl_seen(struct bl_connection* connection) {
 BL_INLINE int bl_is_down(__u32 index) {
   const struct bl_instance* instance = bpf_map_lookup_elem(&instances, &index);
   return !instance || instance->state != BL_INSTANCE_UP;
+}
+
+// Whether what is open at the instance stays there.
+BL_INLINE int bl_stays(__u32 instance) {
+  if (!bl_is_down(instance)) return 1;
+  bl_count(BL_EVENT_moved_from_down);
+  return 0;
 }
 
 BL_INLINE int bl_opens(const struct bl_packet* packet) {
@@ -42,23 +50,20 @@ BL_INLINE int bl_still_holds(const struct bl_connection* connection,
     bl_count(BL_EVENT_port_reused);
     return 0;
   }
-  if (bl_is_down(connection->instance)) {
-    bl_count(BL_EVENT_moved_from_down);
-    return 0;
-  }
-  return 1;
+  return bl_stays(connection->instance);
 }
 
-BL_INLINE void bl_open(struct bl_connection* newcomer, const struct bl_packet* packet) {
-  struct bl_connection connection = *newcomer;
-  connection.state = BL_CONNECTION_OPEN;
+BL_INLINE void bl_open(const struct bl_packet* packet, struct bl_flow_hash hash) {
+  struct bl_connection connection = {.last_seen_ns = bpf_ktime_get_coarse_ns(),
+                                     .instance = packet->instance,
+                                     .state = BL_CONNECTION_OPEN};
   bl_advance(&connection, packet);
   if (bpf_map_update_elem(&connections, &packet->flow, &connection, BPF_NOEXIST)) {
     bl_count(BL_EVENT_table_full);
     return;
   }
   bl_count(BL_EVENT_opened);
-  bpf_map_delete_elem(&newcomers, &packet->flow);
+  bl_forget_newcomer(hash);
 }
 
 // What answers the instance: any datagram after the first, any segment with an ACK but no SYN. An
@@ -66,13 +71,4 @@ BL_INLINE void bl_open(struct bl_connection* newcomer, const struct bl_packet* p
 BL_INLINE int bl_answers(const struct bl_packet* packet) {
   if (packet->flow.protocol != IPPROTO_TCP) return 1;
   return (packet->tcp_flags & (BL_TCP_SYN | BL_TCP_RST | BL_TCP_ACK)) == BL_TCP_ACK;
-}
-
-BL_INLINE void bl_remember(const struct bl_packet* packet) {
-  if (packet->tcp_flags & BL_TCP_RST) return;
-  struct bl_connection newcomer = {.last_seen_ns = bpf_ktime_get_coarse_ns(),
-                                   .instance = packet->instance,
-                                   .vip = packet->vip,
-                                   .state = BL_CONNECTION_NEW};
-  bpf_map_update_elem(&newcomers, &packet->flow, &newcomer, BPF_ANY);
 }

@@ -16,7 +16,7 @@ BL_INLINE void bl_fragment_key_of(const struct bl_packet* packet, struct bl_frag
 // The first fragment shows the others the way.
 BL_INLINE int bl_lead_fragments(struct bl_packet* packet) {
   struct bl_fragment_key key;
-  struct bl_fragment fragment = {.instance = packet->instance, .vip = packet->vip};
+  struct bl_fragment fragment = {.instance = packet->instance};
   bl_fragment_key_of(packet, &key);
   bpf_map_update_elem(&fragments, &key, &fragment, BPF_ANY);
   return BL_TO_INSTANCE;
@@ -28,33 +28,46 @@ BL_INLINE int bl_later_fragment(struct bl_packet* packet) {
   const struct bl_fragment* fragment = bpf_map_lookup_elem(&fragments, &key);
   if (!fragment) return bl_refused(packet, BL_DROP_fragment_unknown);
   bl_count(BL_EVENT_fragment);
-  return bl_to_instance(packet, fragment->instance, fragment->vip);
+  return bl_to_instance(packet, fragment->instance);
 }
 
 BL_INLINE int bl_known(struct bl_packet* packet, struct bl_connection* connection) {
   bl_count(BL_EVENT_known);
   bl_seen(connection);
   bl_advance(connection, packet);
-  return bl_to_instance(packet, connection->instance, connection->vip);
+  return bl_to_instance(packet, connection->instance);
 }
 
-BL_INLINE int bl_newcomer(struct bl_packet* packet, struct bl_connection* newcomer) {
+BL_INLINE int bl_newcomer(struct bl_packet* packet, struct bl_flow_hash hash) {
   bl_count(BL_EVENT_newcomer);
-  bl_seen(newcomer);
-  bl_to_instance(packet, newcomer->instance, newcomer->vip);
-  if (bl_answers(packet)) bl_open(newcomer, packet);
+  if (bl_answers(packet)) bl_open(packet, hash);
   return BL_TO_INSTANCE;
 }
 
-BL_INLINE int bl_first(struct bl_packet* packet, const struct bl_vip* vip) {
-  const __u32 instance = bl_choose(vip, &packet->flow);
-  if (instance >= BL_MOST_INSTANCES) return bl_drop(BL_DROP_no_instance);
+BL_INLINE int bl_first(struct bl_packet* packet) {
   bl_count(BL_EVENT_chosen);
   if (packet->flow.protocol == IPPROTO_TCP && !bl_opens(packet)) bl_count(BL_EVENT_chosen_late);
   packet->is_first = 1;
-  bl_to_instance(packet, instance, vip->index);
-  bl_remember(packet);
   return BL_TO_INSTANCE;
+}
+
+// A flow that is no connection: seen before, or new. An RST ends one that never was.
+BL_INLINE int bl_unknown(struct bl_packet* packet, const struct bl_vip* vip) {
+  const struct bl_flow_hash hash = bl_hash_flow(&packet->flow, hash_seed);
+  const __u32 chosen = bl_choose(vip, hash);
+  const int is_kept = chosen < BL_MOST_INSTANCES && !(packet->tcp_flags & BL_TCP_RST);
+  const __u32 known = is_kept ? bl_meet_newcomer(hash, chosen) : bl_find_newcomer(hash);
+  if (known < BL_MOST_INSTANCES) {
+    if (bl_stays(known)) {
+      bl_to_instance(packet, known);
+      return bl_newcomer(packet, hash);
+    }
+    bl_forget_newcomer(hash);
+    if (is_kept) bl_meet_newcomer(hash, chosen);
+  }
+  if (chosen >= BL_MOST_INSTANCES) return bl_drop(BL_DROP_no_instance);
+  bl_to_instance(packet, chosen);
+  return bl_first(packet);
 }
 
 // A known connection costs one look into a hash: the VIP's is needed for others only.
@@ -66,9 +79,7 @@ BL_INLINE int bl_find(struct bl_packet* packet) {
   }
   const struct bl_vip* vip = bl_find_vip(&packet->flow);
   if (!vip) return bl_pass();
-  struct bl_connection* newcomer = bpf_map_lookup_elem(&newcomers, &packet->flow);
-  if (newcomer && bl_still_holds(newcomer, packet)) return bl_newcomer(packet, newcomer);
-  return bl_first(packet, vip);
+  return bl_unknown(packet, vip);
 }
 
 BL_INLINE int bl_flow(struct bl_packet* packet) {

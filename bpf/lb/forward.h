@@ -149,7 +149,6 @@ BL_INLINE int bl_forward(struct xdp_md* ctx, struct bl_packet* packet) {
   if ((void*)(ethernet + 1) > bl_end(ctx)) return bl_drop(BL_DROP_malformed);
   __builtin_memcpy(ethernet->h_dest, instance->mac, ETH_ALEN);
   __builtin_memcpy(ethernet->h_source, instance->source_mac, ETH_ALEN);
-  bl_count_traffic(&vip_counters, packet->vip, packet);
   bl_count_traffic(&instance_counters, index, packet);
   if (instance->ifindex == 0 || instance->ifindex == ctx->ingress_ifindex) return XDP_TX;
   return bpf_redirect(instance->ifindex, 0);

@@ -50,17 +50,18 @@ BL_INLINE int bl_icmp_error(const struct xdp_md* ctx, struct bl_packet* packet, 
   if (!is_read) return bl_refused(packet, BL_DROP_quote);
   packet->is_error = 1;
   const struct bl_connection* entry = bpf_map_lookup_elem(&connections, &packet->flow);
-  if (!entry) entry = bpf_map_lookup_elem(&newcomers, &packet->flow);
   if (entry) {
     bl_count(BL_EVENT_icmp_error);
-    return bl_to_instance(packet, entry->instance, entry->vip);
+    return bl_to_instance(packet, entry->instance);
   }
   const struct bl_vip* vip = bl_find_vip(&packet->flow);
   if (!vip) return bl_pass();
-  const __u32 instance = bl_choose(vip, &packet->flow);
+  const struct bl_flow_hash hash = bl_hash_flow(&packet->flow, hash_seed);
+  __u32 instance = bl_find_newcomer(hash);
+  if (instance >= BL_MOST_INSTANCES) instance = bl_choose(vip, hash);
   if (instance >= BL_MOST_INSTANCES) return bl_drop(BL_DROP_no_instance);
   bl_count(BL_EVENT_icmp_error);
-  return bl_to_instance(packet, instance, vip->index);
+  return bl_to_instance(packet, instance);
 }
 
 BL_INLINE int bl_answer_echo(struct xdp_md* ctx, const struct bl_packet* packet, void* icmp) {

@@ -48,12 +48,21 @@ struct {
   __type(value, struct bl_connection);
 } connections SEC(".maps");
 
+// struct bl_newcomer_set with the lock as the kernel wants to see it.
+struct bl_locked_set {
+  struct bpf_spin_lock lock;
+  __u32 zero;
+  __u64 spare;
+  struct bl_newcomer ways[BL_NEWCOMER_WAYS];
+};
+BL_ASSERT(sizeof(struct bl_locked_set) == sizeof(struct bl_newcomer_set));
+
 // A flood fills this one, and only this one.
 struct {
-  __uint(type, BPF_MAP_TYPE_LRU_HASH);
-  __uint(max_entries, BL_NEWCOMERS);
-  __type(key, struct bl_flow_key);
-  __type(value, struct bl_connection);
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, BL_NEWCOMER_SETS);
+  __type(key, __u32);
+  __type(value, struct bl_locked_set);
 } newcomers SEC(".maps");
 
 struct {
@@ -69,13 +78,6 @@ struct {
   __type(key, __u32);
   __type(value, __u64);
 } counters SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, BL_MOST_VIPS);
-  __type(key, __u32);
-  __type(value, struct bl_traffic);
-} vip_counters SEC(".maps");
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -98,15 +100,15 @@ struct {
 
 // Set before the program is loaded.
 const volatile __u64 hash_seed = 0;
+const volatile __u32 newcomer_sets = BL_NEWCOMER_SETS;  // a power of two
 const volatile __u32 errors_per_second = BL_ERRORS_PER_SECOND;
 const volatile __u8 echo_is_answered = 1;
 
 // A stage's answer beside XDP's own: the packet goes to bl_packet.instance.
 enum { BL_TO_INSTANCE = -1 };
 
-BL_INLINE int bl_to_instance(struct bl_packet* packet, __u32 instance, __u32 vip) {
+BL_INLINE int bl_to_instance(struct bl_packet* packet, __u32 instance) {
   packet->instance = instance;
-  packet->vip = vip;
   return BL_TO_INSTANCE;
 }
 

@@ -28,14 +28,13 @@ BL_INLINE int bl_refused(const struct bl_packet* packet, __u32 reason) {
 }
 
 // Index of the instance; BL_MOST_INSTANCES if the VIP has none.
-BL_INLINE __u32 bl_choose(const struct bl_vip* vip, const struct bl_flow_key* flow) {
+BL_INLINE __u32 bl_choose(const struct bl_vip* vip, struct bl_flow_hash hash) {
   __u32 slot = vip->table;
   struct bl_dispatch_table* table = bpf_map_lookup_elem(&dispatch_tables, &slot);
   if (!table) return BL_MOST_INSTANCES;
   const __u32 count = table->class_count;
   if (count == 0 || count > BL_MOST_CLASSES) return BL_MOST_INSTANCES;
-  const __u32 member =
-      bl_dispatch(table->classes, count, table->total, bl_hash_flow(flow, hash_seed));
+  const __u32 member = bl_dispatch(table->classes, count, table->total, hash);
   if (member >= BL_MOST_MEMBERS) return BL_MOST_INSTANCES;
   return table->members[member];
 }

@@ -67,7 +67,6 @@ struct bl_packet {
   __u8 traffic_class;
   __u8 is_first;   // the flow was just given its instance
   __u32 instance;  // where it goes, once that is known
-  __u32 vip;       // bl_vip.index
 };
 
 // The packet's bytes. A pointer from before a helper changed the packet is refused by the verifier.

@@ -110,7 +110,7 @@ Result<std::string> trace_json(const Balancer& balancer, const std::string& prot
   }
   const auto known = balancer.program().connections().get(*flow);
   if (!known) return Unexpected(known.error());
-  const auto newcomer = balancer.program().newcomers().get(*flow);
+  const auto newcomer = balancer.program().newcomer(*flow);
   if (!newcomer) return Unexpected(newcomer.error());
   if (*known) {
     said["found"] = "connection";
@@ -122,7 +122,7 @@ Result<std::string> trace_json(const Balancer& balancer, const std::string& prot
   } else if (*newcomer) {
     said["found"] = "newcomer";
     said["why"] = "its first packet was seen; it stays with that one's instance";
-    say_known(said, balancer, **newcomer);
+    add_instance(said, balancer, **newcomer);
   } else {
     said["found"] = "choice";
     if (const Result<> chosen = say_choice(said, balancer, *flow, **vip); !chosen)

@@ -131,16 +131,14 @@ TEST_F(LbTest, ConnectionsOfAnInstanceThatIsDownMove) {
   EXPECT_EQ(count(BL_EVENT_moved_from_down), 1U);
 }
 
-TEST_F(LbTest, TrafficIsCountedByVipAndInstance) {
+TEST_F(LbTest, TrafficIsCountedByInstance) {
   run(packet4(tcp(kSyn)));
   run(packet4(tcp(kAck)));
-  for (const bl_traffic& traffic :
-       {*program_->vip_counters().sum(0), *program_->instance_counters().sum(0)}) {
-    EXPECT_EQ(traffic.packets, 2U);
-    EXPECT_EQ(traffic.bytes, 80U);
-    EXPECT_EQ(traffic.connections, 1U);
-  }
-  EXPECT_EQ(program_->vip_counters().sum(1)->packets, 0U);
+  const bl_traffic traffic = *program_->instance_counters().sum(0);
+  EXPECT_EQ(traffic.packets, 2U);
+  EXPECT_EQ(traffic.bytes, 80U);
+  EXPECT_EQ(traffic.connections, 1U);
+  EXPECT_EQ(program_->instance_counters().sum(1)->packets, 0U);
 }
 
 TEST(Decap, OpensWhatABalancerSentAndNothingElse) {

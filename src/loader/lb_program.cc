@@ -10,11 +10,15 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+
+#include "wire/flow_hash.h"
 
 namespace ballast::loader {
 namespace {
@@ -145,7 +149,9 @@ Result<LbProgram> LbProgram::load(const LbSettings& settings) {
   skeleton->rodata->errors_per_second = settings.errors_per_second;
   skeleton->rodata->echo_is_answered = settings.echo_is_answered ? 1 : 0;
   bpf_map__set_max_entries(skeleton->maps.connections, settings.connections);
-  bpf_map__set_max_entries(skeleton->maps.newcomers, settings.newcomers);
+  const uint32_t sets = std::bit_floor(std::max(settings.newcomer_sets, 1U));
+  skeleton->rodata->newcomer_sets = sets;
+  bpf_map__set_max_entries(skeleton->maps.newcomers, sets);
   bpf_map__set_max_entries(skeleton->maps.fragments, settings.fragments);
   if (const Result<> pinned = pin_maps(skeleton->obj, settings.pins); !pinned)
     return Unexpected(pinned.error());
@@ -190,14 +196,20 @@ MapView<uint32_t, bl_instance> LbProgram::instances() const {
 MapView<bl_flow_key, bl_connection> LbProgram::connections() const {
   return view<MapView<bl_flow_key, bl_connection>>(skeleton_->maps.connections);
 }
-MapView<bl_flow_key, bl_connection> LbProgram::newcomers() const {
-  return view<MapView<bl_flow_key, bl_connection>>(skeleton_->maps.newcomers);
+Result<std::optional<uint32_t>> LbProgram::newcomer(const bl_flow_key& flow) const {
+  const MapView<uint32_t, bl_newcomer_set> sets(bpf_map__fd(skeleton_->maps.newcomers),
+                                                "newcomers");
+  const bl_flow_hash hash = bl_hash_flow(&flow, skeleton_->rodata->hash_seed);
+  const auto set = sets.get(bl_newcomer_set_of(hash, skeleton_->rodata->newcomer_sets));
+  if (!set) return Unexpected(set.error());
+  if (!*set) return std::nullopt;
+  for (const bl_newcomer& way : (*set)->ways) {
+    if (way.flow == bl_fingerprint(hash)) return way.instance;
+  }
+  return std::nullopt;
 }
 PerCpuView<uint64_t> LbProgram::counters() const {
   return view<PerCpuView<uint64_t>>(skeleton_->maps.counters);
-}
-PerCpuView<bl_traffic> LbProgram::vip_counters() const {
-  return view<PerCpuView<bl_traffic>>(skeleton_->maps.vip_counters);
 }
 PerCpuView<bl_traffic> LbProgram::instance_counters() const {
   return view<PerCpuView<bl_traffic>>(skeleton_->maps.instance_counters);

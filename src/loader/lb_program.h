@@ -23,7 +23,7 @@ namespace ballast::loader {
 struct LbSettings {
   uint64_t hash_seed = 0;  // secret, or clients can pick their instance; equal on all balancers
   uint32_t connections = BL_CONNECTIONS;
-  uint32_t newcomers = BL_NEWCOMERS;
+  uint32_t newcomer_sets = BL_NEWCOMER_SETS;  // rounded down to a power of two
   uint32_t fragments = BL_FRAGMENTS;
   uint32_t errors_per_second = BL_ERRORS_PER_SECOND;
   bool echo_is_answered = true;
@@ -72,9 +72,9 @@ class LbProgram {
   MapView<uint32_t, bl_owner> owners() const;
   MapView<uint32_t, uint64_t> seed() const;
   MapView<bl_flow_key, bl_connection> connections() const;
-  MapView<bl_flow_key, bl_connection> newcomers() const;
+  // The instance of a flow of which one packet was seen.
+  Result<std::optional<uint32_t>> newcomer(const bl_flow_key& flow) const;
   PerCpuView<uint64_t> counters() const;  // by enum bl_counter
-  PerCpuView<bl_traffic> vip_counters() const;
   PerCpuView<bl_traffic> instance_counters() const;
 
  private:

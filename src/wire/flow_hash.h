@@ -33,3 +33,14 @@ BL_INLINE struct bl_flow_hash bl_hash_flow(const struct bl_flow_key* key, __u64 
   two.of_member = BL_CAST(__u32, hash);
   return two;
 }
+
+// What stands for a flow among the newcomers. A client that does not know the seed cannot aim at
+// another's, and by chance two of a set are equal once in 2^60.
+BL_INLINE __u64 bl_fingerprint(struct bl_flow_hash hash) {
+  return bl_join(hash.of_class, hash.of_member) | 1;
+}
+
+// Where it is looked for among `sets`, a power of two.
+BL_INLINE __u32 bl_newcomer_set_of(struct bl_flow_hash hash, __u32 sets) {
+  return (hash.of_class ^ hash.of_member >> 1) & (sets - 1);
+}

@@ -14,7 +14,8 @@ enum {
   BL_MOST_CLASSES = 64,                 // different weights of one VIP, 0 apart
   BL_MOST_MEMBERS = 1024,               // instances of one VIP with a weight above 0
   BL_CONNECTIONS = 1048576,             // default size; set when the program is loaded
-  BL_NEWCOMERS = 65536,                 // likewise
+  BL_NEWCOMER_SETS = 32768,             // likewise; a power of two
+  BL_NEWCOMER_WAYS = 3,                 // entries that a new flow may take, the oldest of them
   BL_FRAGMENTS = 8192,                  // likewise
   BL_ERRORS_PER_SECOND = 1000,          // ICMP messages made here, each CPU; likewise
   BL_GUE_PORT = 6080,                   // IANA's
@@ -52,7 +53,7 @@ struct bl_vip_key {
 BL_ASSERT(sizeof(struct bl_vip_key) == 20);
 
 struct bl_vip {
-  __u32 index;  // in vip_counters, below BL_MOST_VIPS; for an address the index of one of its VIPs
+  __u32 index;  // its own, below BL_MOST_VIPS; for an address the index of one of its VIPs
   __u32 table;  // in dispatch_tables, below BL_MOST_TABLES
 };
 BL_ASSERT(sizeof(struct bl_vip) == 8);
@@ -115,17 +116,33 @@ enum bl_connection_state {
   BL_CONNECTION_RESET = 3,    // the client's RST was seen, and nothing after it
 };
 
-// Maps "connections" and "newcomers", by bl_flow_key. The packet path only adds and changes; user
-// space deletes from "connections" by state and age, "newcomers" forgets the longest unused.
+// Map "connections", by bl_flow_key. The packet path only adds and changes; user space deletes by
+// state and age.
 struct bl_connection {
   __u64 last_seen_ns;  // CLOCK_MONOTONIC_COARSE
   __u32 instance;
-  __u32 vip;   // bl_vip.index
   __u8 state;  // enum bl_connection_state
-  __u8 zero[7];
+  __u8 zero[3];
 };
-BL_ASSERT(sizeof(struct bl_connection) == 24);
-BL_ASSERT(offsetof(struct bl_connection, state) == 16);
+BL_ASSERT(sizeof(struct bl_connection) == 16);
+BL_ASSERT(offsetof(struct bl_connection, state) == 12);
+
+// Map "newcomers": an array of sets, each a cache line. A flow's set follows from its hash; in it
+// the longest unused entry makes room, in constant time however many flows come.
+struct bl_newcomer {
+  __u64 flow;  // bl_fingerprint() of it, never 0; 0: empty
+  __u32 instance;
+  __u32 seen;  // in units of 2^20 ns, CLOCK_MONOTONIC_COARSE; wraps
+};
+BL_ASSERT(sizeof(struct bl_newcomer) == 16);
+
+struct bl_newcomer_set {
+  __u32 lock;  // struct bpf_spin_lock
+  __u32 zero;
+  __u64 spare;
+  struct bl_newcomer ways[BL_NEWCOMER_WAYS];
+};
+BL_ASSERT(sizeof(struct bl_newcomer_set) == 64);
 
 // Map "fragments": where the first fragment of a packet went, which alone has ports.
 struct bl_fragment_key {
@@ -140,11 +157,10 @@ BL_ASSERT(sizeof(struct bl_fragment_key) == 40);
 
 struct bl_fragment {
   __u32 instance;
-  __u32 vip;
 };
-BL_ASSERT(sizeof(struct bl_fragment) == 8);
+BL_ASSERT(sizeof(struct bl_fragment) == 4);
 
-// Maps "vip_counters" and "instance_counters", one value a CPU.
+// Map "instance_counters", one value a CPU. A VIP's traffic is that of its instances.
 struct bl_traffic {
   __u64 packets;
   __u64 bytes;        // of IP, before anything is put around it
