@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Cost of the load balancer's packet path by BPF test-run: nanoseconds a packet, the harness and
-the restoring of the packet taken off, beside the bare parse."""
+the restoring of the packet taken off, beside the bare parse. One instance and VIP, then a thousand
+of each; an empty connection table, then one with a million."""
 
+import json
 import pathlib
 import re
 import statistics
@@ -18,6 +20,7 @@ from test_lb import IPIP, L2, TCP, dispatch_table, instance  # noqa: E402
 
 ROUNDS = 7
 REPEAT = 1_000_000
+CONNECTIONS = 1 << 20  # BL_CONNECTIONS
 MACS = (b"\2\0\0\0\1\0", b"\2\0\0\0\0\1")
 VIP = "192.0.2.1"
 SYN, ACK = 2, 16
@@ -56,14 +59,59 @@ def known(net, program, method):
     return measure(net, program, ACK)
 
 
-def measure_all(net):
+def measure_all(net, name=""):
     return {"nothing": measure(net, "nothing", ACK),
             "parse": measure(net, "parse", ACK),
             "restore": measure(net, "restore", ACK),
             "restore_ipip": measure(net, "restore_ipip", ACK),
-            "known_l2": known(net, "balance", L2),
-            "known_ipip": known(net, "balance_ipip", IPIP),
-            "new_l2": (set_method(net, L2), measure(net, "balance_new", SYN))[1]}
+            "known_l2" + name: known(net, "balance", L2),
+            "known_ipip" + name: known(net, "balance_ipip", IPIP),
+            "new_l2" + name: (set_method(net, L2), measure(net, "balance_new", SYN))[1]}
+
+
+def fill_small(net):
+    net.put("bench", "dispatch_tables", struct.pack("=I", 0), dispatch_table([0]))
+    net.put("bench", "vips", address_bytes(VIP) + struct.pack(">HBB", 80, TCP, 4), bytes(8))
+
+
+def fill_large(net):
+    """A thousand VIPs, the first of a thousand instances."""
+    made = instance(L2, "10.0.0.1", "10.0.0.2", MACS)
+    net.put_many("bench", "instances", [(struct.pack("=I", i), made) for i in range(1000)])
+    net.put("bench", "dispatch_tables", struct.pack("=I", 0), dispatch_table(range(1000)))
+    net.put_many("bench", "vips", [
+        (address_bytes(f"198.18.{i // 250}.{i % 250}") + struct.pack(">HBB", 80, TCP, 4), bytes(8))
+        for i in range(999)])
+
+
+def fill_connections(net):
+    """A million connections, all but the few of the rounds before; how many there are."""
+    measure(net, "balance_open", ACK, 2 * (CONNECTIONS - 64))
+    return CONNECTIONS - 64
+
+
+def bytes_of_map(net, name):
+    return json.loads(bpftool("-j", "map", "show", "pinned",
+                              net.pins / "bench" / name))["bytes_memlock"]
+
+
+def rounds_of(net, name=""):
+    rounds = [measure_all(net, name) for _ in range(ROUNDS)]
+    return {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
+
+
+def measure_sizes(net):
+    """Medians of raw nanoseconds by name."""
+    fill_small(net)
+    raw = rounds_of(net)
+    fill_large(net)
+    raw |= {key: ns for key, ns in rounds_of(net, "_thousand").items() if key.endswith("thousand")}
+    fill_connections(net)
+    full = [(measure(net, "balance", ACK), measure(net, "balance_any", ACK),
+             measure(net, "balance_new", SYN)) for _ in range(ROUNDS)]
+    for name, values in zip(("known_l2_million", "any_l2_million", "new_l2_million"), zip(*full)):
+        raw[name] = statistics.median(values)
+    return raw
 
 
 def main():
@@ -75,21 +123,22 @@ def main():
         return 0
     try:
         net.load("bench")
-        net.put("bench", "dispatch_tables", struct.pack("=I", 0), dispatch_table([0]))
-        net.put("bench", "vips", address_bytes(VIP) + struct.pack(">HBB", 80, TCP, 4), bytes(8))
-        rounds = [measure_all(net) for _ in range(ROUNDS)]
+        raw = measure_sizes(net)
+        table = bytes_of_map(net, "connections") / CONNECTIONS
     finally:
         net.close()
-    raw = {name: statistics.median(one[name] for one in rounds) for name in rounds[0]}
     parse = raw["parse"] - raw["nothing"]
-    cost = {"parse": parse, "known_l2": raw["known_l2"] - raw["restore"],
-            "known_ipip": raw["known_ipip"] - raw["restore_ipip"],
-            "new_l2": raw["new_l2"] - raw["restore"]}
-    text = "\n".join(f"{name:<12} {ns:6.0f} ns   {ns / max(parse, 1):5.1f} x parse"
+    cost = {"parse": parse}
+    for name, ns in raw.items():
+        if "_l2" in name or "known_ipip" in name:
+            cost[name] = ns - raw["restore_ipip" if "ipip" in name else "restore"]
+    text = "\n".join(f"{name:<20} {ns:6.0f} ns   {ns / max(parse, 1):5.1f} x parse"
                      for name, ns in cost.items())
-    text += "\nmedian of 7 runs of a million packets, net of " + ", ".join(
+    text += f"\n{table:.0f} bytes a connection in a table of {CONNECTIONS:,}\n"
+    text += "median of 7 runs of a million packets, net of " + ", ".join(
         f"{name} {raw[name]:.0f} ns" for name in ("nothing", "restore", "restore_ipip"))
-    return common.finish(options, {"net_ns": cost, "raw_ns": raw}, text, True)
+    return common.finish(options, {"net_ns": cost, "raw_ns": raw, "bytes_a_connection": table},
+                         text, True)
 
 
 if __name__ == "__main__":

@@ -121,6 +121,16 @@ class Network:
         bpftool("map", "update", "pinned", self.pins / program / table, "key", *hex_bytes(key),
                 "value", *hex_bytes(value))
 
+    def put_many(self, program, table, entries):
+        """Pairs of key and value, in one go."""
+        with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
+            for key, value in entries:
+                words = ["map", "update", "pinned", str(self.pins / program / table), "key",
+                         *hex_bytes(key), "value", *hex_bytes(value)]
+                file.write(" ".join(words) + "\n")
+            file.flush()
+            bpftool("batch", "file", file.name)
+
     def entries(self, program, table):
         return json.loads(bpftool("-j", "map", "dump", "pinned", self.pins / program / table))
 
