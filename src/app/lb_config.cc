@@ -286,6 +286,7 @@ std::string vips_json(const std::vector<model::Vip>& vips) {
 
 std::string lb_reference_page() {
   return "# lb.toml\n\n"
+         "<!-- Written by `ballast help --lb`; a test compares this page with it. -->\n\n"
          "The load balancer's file, read by `ballast lb run -c lb.toml`. Times are written with "
          "their unit (`\"300ms\"`, `\"2m\"`). VIPs are spelled alike in JSON, for the HTTP "
          "interface "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/command_line.h"
+#include "app/lb_config.h"
 #include "app/option_table.h"
 #include "app/subcommand.h"
 #include "base/units.h"
@@ -29,7 +30,15 @@ constexpr Subcommand kSubcommands[] = {
      run_config_show},
     {"plan", "how many cache nodes, how large, for a workload", run_plan},
     {"lb agent", "tell balancers the load of the instance beside it", run_lb_agent},
+    {"lb apply", "give a running balancer other VIPs, see what changes", run_lb_apply},
+    {"lb check", "is a balancer's configuration good?", run_lb_check},
+    {"lb drain", "nothing new to an instance", run_lb_drain},
+    {"lb ipvsadm", "ipvsadm's grammar, for a running balancer", run_lb_ipvsadm},
     {"lb load", "ask an instance's agent for its load", run_lb_load},
+    {"lb maintain", "take an instance out at once", run_lb_maintain},
+    {"lb status", "VIPs, instances, load, weights, connections, rates", run_lb_status},
+    {"lb trace", "which instance a flow goes to, and why", run_lb_trace},
+    {"lb undrain", "end drain or maintenance of an instance", run_lb_undrain},
     {"sim cache", "simulate the cache tier at scale: throughput, queues, failure", run_sim_cache},
     {"sim lb", "simulate dispatching flows to instances: throughput, completion times", run_sim_lb},
     {"version", "the version", run_version},
@@ -90,6 +99,10 @@ int unknown_command(const Arguments& words) {
 int run_help(const Arguments& arguments) {
   if (arguments == Arguments{"--markdown"}) {
     std::fputs(reference_page().c_str(), stdout);
+    return kExitDone;
+  }
+  if (arguments == Arguments{"--lb"}) {
+    std::fputs(lb_reference_page().c_str(), stdout);
     return kExitDone;
   }
   if (arguments == Arguments{"--metrics"}) {

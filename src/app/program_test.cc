@@ -118,6 +118,7 @@ void expect_page(const std::string& name, const std::string& arguments) {
 TEST(Program, TheCommittedReferencePagesAreWhatTheProgramPrints) {
   expect_page("cache.md", "help --markdown");
   expect_page("cache-metrics.md", "help --metrics");
+  expect_page("lb.md", "help --lb");
 }
 
 TEST(Program, ConfigCheckSaysWhatIsGood) {

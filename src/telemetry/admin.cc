@@ -14,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <charconv>
 #include <optional>
 #include <set>
 #include <thread>
@@ -58,6 +59,20 @@ Response readiness_answer(const Readiness& readiness, bool verbose) {
 
 constexpr const char* kApi = "/v1/";
 
+// What is no %XX stays as it is.
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char* const digits = text.data() + i + 1;
+    const bool is_encoded = text[i] == '%' && i + 2 < text.size() &&
+                            std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2;
+    out += is_encoded ? static_cast<char>(value) : text[i];
+    if (is_encoded) i += 2;
+  }
+  return out;
+}
+
 std::map<std::string, std::string> read_query(std::string_view query) {
   std::map<std::string, std::string> read;
   while (!query.empty()) {
@@ -65,7 +80,7 @@ std::map<std::string, std::string> read_query(std::string_view query) {
     query.remove_prefix(std::min(pair.size() + 1, query.size()));
     const size_t equals = std::min(pair.find('='), pair.size());
     const std::string_view value = equals < pair.size() ? pair.substr(equals + 1) : "";
-    read[std::string(pair.substr(0, equals))] = value;
+    read[percent_decoded(pair.substr(0, equals))] = percent_decoded(value);
   }
   return read;
 }

@@ -2,11 +2,15 @@
 #include "telemetry/admin.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/clock.h"
@@ -202,6 +206,113 @@ TEST_F(Admin, AnAddressInUseIsNamed) {
       << second.error().message;
   EXPECT_TRUE(has(second.error().message, "in use")) << second.error().message;
   EXPECT_FALSE(AdminServer::start({"host.invalid", 1}, {}));
+}
+
+// The caller's interface, at a Unix socket and at a loopback address.
+class AdminApi : public testing::Test {
+ protected:
+  AdminApi() {
+    char name[] = "/tmp/ballast-admin-XXXXXX";
+    folder_ = mkdtemp(name);
+    path_ = folder_ + "/api.sock";
+  }
+  ~AdminApi() override {
+    server_.reset();
+    unlink(path_.c_str());
+    rmdir(folder_.c_str());
+  }
+
+  Result<> start(const model::Endpoint& endpoint) {
+    AdminHandlers handlers;
+    handlers.api = [this](const ApiRequest& request) {
+      asked_ = request;
+      return ApiAnswer{request.path == "/v1/bad" ? 409U : 200U,
+                       "{\"length\":" + std::to_string(request.body.size()) + "}"};
+    };
+    AdminLimits limits;
+    limits.body_bytes = 4096;
+    auto started = AdminServer::start(endpoint, std::move(handlers), limits);
+    if (!started) return Unexpected(started.error());
+    server_ = std::move(*started);
+    return {};
+  }
+
+  Result<HttpAnswer> call(const std::string& method, const std::string& target,
+                          const std::string& body = "") {
+    return http_call(server_->address(), method, target, body, milliseconds(5000));
+  }
+
+  std::string folder_;
+  std::string path_;
+  std::unique_ptr<AdminServer> server_;
+  ApiRequest asked_;
+};
+
+TEST_F(AdminApi, TakesRequestsWithABody) {
+  ASSERT_TRUE(start({path_, 0}));
+  const auto put = call("PUT", "/v1/config?a=1&b=%5Bfd00%3A%3A1%5d%3a80&c&d=%zz%4", "{\"x\":1}");
+  ASSERT_TRUE(put) << put.error().message;
+  EXPECT_EQ(put->status, 200U);
+  EXPECT_EQ(put->body, "{\"length\":7}");
+  EXPECT_EQ(asked_.method, "PUT");
+  EXPECT_EQ(asked_.path, "/v1/config");
+  const std::map<std::string, std::string> query{
+      {"a", "1"}, {"b", "[fd00::1]:80"}, {"c", ""}, {"d", "%zz%4"}};
+  EXPECT_EQ(asked_.query, query);
+  EXPECT_EQ(call("GET", "/v1/bad")->status, 409U);
+  EXPECT_EQ(call("PUT", "/v1/config", std::string(4096, 'x'))->body, "{\"length\":4096}");
+  EXPECT_EQ(call("PUT", "/v1/config", std::string(4097, 'x'))->status, 413U);
+  EXPECT_EQ(call("GET", "/metrics")->status, 404U) << "there is no handler for it";
+  EXPECT_EQ(call("GET", "/livez")->status, 200U);
+}
+
+TEST_F(AdminApi, ASocketIsItsOwnersAndGoesWithTheServer) {
+  ASSERT_TRUE(start({path_, 0}));
+  struct stat file{};
+  ASSERT_EQ(stat(path_.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600U);
+  const auto first = std::move(server_);
+  const Result<> second = start({path_, 0});
+  ASSERT_FALSE(second) << "another one listens";
+  EXPECT_TRUE(has(second.error().message, path_)) << second.error().message;
+  first->stop();
+  EXPECT_NE(stat(path_.c_str(), &file), 0);
+
+  // Of a process that was killed only the file is left.
+  const int left = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  close(left);
+  EXPECT_TRUE(start({path_, 0}));
+  EXPECT_EQ(call("GET", "/v1/x")->status, 200U);
+  server_->stop();
+
+  close(open(path_.c_str(), O_CREAT | O_WRONLY, 0600));
+  EXPECT_FALSE(start({path_, 0})) << "a file that is no socket stays";
+  EXPECT_EQ(stat(path_.c_str(), &file), 0);
+}
+
+TEST_F(AdminApi, RefusesABrowsersRequests) {
+  ASSERT_TRUE(start({"127.0.0.1", 0}));
+  const auto ask = [&](const std::string& fields) {
+    asked_ = {};
+    Client client(server_->address());
+    client.send("PUT /v1/config HTTP/1.1\r\n" + fields +
+                "Content-Length: 2\r\nConnection: close\r\n\r\n{}");
+    return client.receive();
+  };
+  const char* refused[] = {"Host: 127.0.0.1\r\nOrigin: http://evil.example\r\n",
+                           "Host: localhost\r\nOrigin: null\r\n", "Host: evil.example\r\n",
+                           "Host: evil.example:9480\r\n", "Host: localhost.evil.example\r\n"};
+  for (const char* fields : refused) {
+    EXPECT_TRUE(ask(fields).starts_with("HTTP/1.1 403 ")) << fields;
+    EXPECT_EQ(asked_.method, "") << fields << "must not reach the handler";
+  }
+  for (const char* fields : {"Host: 127.0.0.1\r\n", "Host: 127.0.0.1:9480\r\n",
+                             "Host: localhost:1\r\n", "Host: [::1]:9480\r\n"})
+    EXPECT_TRUE(ask(fields).starts_with("HTTP/1.1 200 ")) << fields;
 }
 
 }  // namespace
