@@ -26,11 +26,32 @@ struct {
 } instances SEC(".maps");
 
 struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, BL_MOST_INSTANCES);
+  __type(key, struct bl_vip_key);
+  __type(value, struct bl_nat_source);
+} nat_sources SEC(".maps");
+
+struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, BL_MOST_INSTANCES);
   __type(key, __u32);
   __type(value, struct bl_owner);
 } owners SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct bl_settings);
+} settings SEC(".maps");
+
+// One ring a CPU; libbpf fills in how many.
+struct {
+  __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+  __uint(key_size, sizeof(__u32));
+  __uint(value_size, sizeof(__u32));
+} captured SEC(".maps");
 
 // Holds hash_seed for the next process.
 struct {

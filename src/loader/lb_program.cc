@@ -153,6 +153,7 @@ Result<LbProgram> LbProgram::load(const LbSettings& settings) {
   skeleton->rodata->newcomer_sets = sets;
   bpf_map__set_max_entries(skeleton->maps.newcomers, sets);
   bpf_map__set_max_entries(skeleton->maps.fragments, settings.fragments);
+  bpf_map__set_max_entries(skeleton->maps.captured, possible_cpus());
   if (const Result<> pinned = pin_maps(skeleton->obj, settings.pins); !pinned)
     return Unexpected(pinned.error());
   if (const int error = LbSkeleton__load(skeleton))
@@ -173,6 +174,12 @@ Result<Attachment> LbProgram::take_over(const std::string& path) const {
 
 MapView<uint32_t, bl_owner> LbProgram::owners() const {
   return view<MapView<uint32_t, bl_owner>>(skeleton_->maps.owners);
+}
+MapView<uint32_t, bl_settings> LbProgram::settings() const {
+  return view<MapView<uint32_t, bl_settings>>(skeleton_->maps.settings);
+}
+MapView<bl_vip_key, bl_nat_source> LbProgram::nat_sources() const {
+  return view<MapView<bl_vip_key, bl_nat_source>>(skeleton_->maps.nat_sources);
 }
 MapView<uint32_t, uint64_t> LbProgram::seed() const {
   return view<MapView<uint32_t, uint64_t>>(skeleton_->maps.seed);

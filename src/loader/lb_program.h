@@ -69,7 +69,9 @@ class LbProgram {
   MapView<bl_vip_key, bl_vip> vips() const;
   MapView<uint32_t, bl_dispatch_table> dispatch_tables() const;
   MapView<uint32_t, bl_instance> instances() const;
+  MapView<bl_vip_key, bl_nat_source> nat_sources() const;
   MapView<uint32_t, bl_owner> owners() const;
+  MapView<uint32_t, bl_settings> settings() const;  // one entry
   MapView<uint32_t, uint64_t> seed() const;
   MapView<bl_flow_key, bl_connection> connections() const;
   // The instance of a flow of which one packet was seen.

@@ -73,6 +73,7 @@ enum bl_method {
   BL_METHOD_L2 = 0,    // the same network: only the MAC addresses change
   BL_METHOD_IPIP = 1,  // IPv4 or IPv6 in IPv4 or IPv6
   BL_METHOD_GUE = 2,   // the same in UDP: GUE variant 1, no header of its own
+  BL_METHOD_NAT = 3,   // the destination's address and port change; answers come back through here
 };
 
 enum bl_instance_state {
@@ -83,7 +84,7 @@ enum bl_instance_state {
 
 // Map "instances".
 struct bl_instance {
-  struct bl_address address;       // the outer destination; L2 does not use it
+  struct bl_address address;       // the outer destination, NAT's new one; L2 does not use it
   struct bl_address outer_source;  // of the tunnel, of the same family
   __u32 ifindex;                   // where it goes out; 0: where it came in
   __u16 mtu;                       // largest IP packet on the way, outer headers in; 0: any
@@ -92,10 +93,24 @@ struct bl_instance {
   __u8 mac[6];                     // the next hop's; all 0: not known yet
   __u8 source_mac[6];              // of the interface it goes out by
   __u8 state;                      // enum bl_instance_state
-  __u8 zero[3];
+  __u8 zero;
+  __u16 port_be;  // NAT's new destination port; 0: as the client sent it
 };
 BL_ASSERT(sizeof(struct bl_instance) == 56);
 BL_ASSERT(offsetof(struct bl_instance, mac) == 40);
+BL_ASSERT(offsetof(struct bl_instance, port_be) == 54);
+
+// Map "nat_sources", by the address, port and protocol from which an instance answers, a struct
+// bl_vip_key; port 0 stands for all ports. Only packets of flows that the balancer sent to that
+// very instance are given the VIP's address and port.
+struct bl_nat_source {
+  struct bl_address address;  // the VIP's
+  __u32 instance;             // in "instances"
+  __u16 port_be;              // the VIP's; 0: as the instance sent it
+  __u16 zero;
+};
+BL_ASSERT(sizeof(struct bl_nat_source) == 24);
+BL_ASSERT(offsetof(struct bl_nat_source, port_be) == 20);
 
 // Map "owners": whose an index of "instances" is, so that a balancer that starts anew knows it
 // again. The packet path does not read it.
@@ -157,8 +172,10 @@ BL_ASSERT(sizeof(struct bl_fragment_key) == 40);
 
 struct bl_fragment {
   __u32 instance;
+  __u32 is_answer;            // of a NAT instance to the client
+  struct bl_address address;  // then: the VIP's
 };
-BL_ASSERT(sizeof(struct bl_fragment) == 4);
+BL_ASSERT(sizeof(struct bl_fragment) == 24);
 
 // Map "instance_counters", one value a CPU. A VIP's traffic is that of its instances.
 struct bl_traffic {
@@ -193,6 +210,8 @@ BL_ASSERT(sizeof(struct bl_traffic) == 24);
   X(icmp_error, "ICMP errors sent to the instance of the connection they quote")   \
   X(echo_answered, "echo requests answered")                                       \
   X(fragment, "fragments without ports that followed their first one")             \
+  X(answer, "packets of instances that were given the VIP's address (NAT)")        \
+  X(answer_by_kernel, "of those, packets left to the kernel to forward")           \
   X(passed, "packets left to the kernel")
 
 #define BL_DROP_COUNTER(name, words) BL_DROP_##name,
@@ -200,6 +219,31 @@ BL_ASSERT(sizeof(struct bl_traffic) == 24);
 enum bl_counter { BL_DROP_REASONS(BL_DROP_COUNTER) BL_EVENTS(BL_EVENT_COUNTER) BL_COUNTERS };
 #undef BL_DROP_COUNTER
 #undef BL_EVENT_COUNTER
+
+// Map "settings", one entry: what user space changes while packets pass.
+struct bl_settings {
+  __u32 capture_one_in;  // packets, drawn at random; 0: none
+  __u32 capture_length;  // most bytes of a packet, from its Ethernet header on
+};
+BL_ASSERT(sizeof(struct bl_settings) == 8);
+
+// Map "captured", a perf event array: of each packet drawn two events, as it came and as it left,
+// each followed by `captured` bytes of the packet. Dropped and passed packets leave too, as they
+// were then.
+struct bl_capture_event {
+  __u64 time_ns;   // CLOCK_MONOTONIC, of this event
+  __u64 number;    // equal for the two of a packet, and else only by chance
+  __u32 length;    // of the whole packet
+  __u32 captured;  // bytes that follow
+  __u32 ifindex;   // where it came in; of an event that left where it goes out, 0 unless it does
+  __u32 instance;  // BL_MOST_INSTANCES: none; so on arrival
+  __u32 counter;   // enum bl_counter that says most of it; BL_COUNTERS on arrival
+  __u8 action;     // enum xdp_action; 0 on arrival
+  __u8 has_left;
+  __u16 zero;
+};
+BL_ASSERT(sizeof(struct bl_capture_event) == 40);
+BL_ASSERT(offsetof(struct bl_capture_event, action) == 36);
 
 // The instance's program, bpf/lb/decap.bpf.c. Map "balancers": from whom a tunnel is opened.
 enum { BL_MOST_BALANCERS = 256 };
