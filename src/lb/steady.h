@@ -10,7 +10,9 @@ namespace ballast::lb {
 class Steady {
  public:
   // The next figure, at even intervals; gives what is held from now on. Without noise a move by
-  // `step` is followed at once, and one by less than a quarter of it never.
+  // `step` is followed at once, and one by less than a quarter of it never. With noise (the mean
+  // distance of a figure from what is held) a move of that size is not followed, and one of twice
+  // it after some ten figures.
   double take(double figure, double step);
   double held() const { return held_; }
   bool is_empty() const { return !has_any_; }
@@ -25,8 +27,7 @@ class Steady {
   };
 
   double held_ = 0;
-  double mean_ = 0;   // of the last few figures
-  double noise_ = 0;  // mean distance of a figure from that
+  double noise_ = 0;
   Side above_;
   Side below_;
   bool has_any_ = false;

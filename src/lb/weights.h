@@ -36,20 +36,21 @@ enum class Reason : uint8_t {
   kLastHeard,    // three polls or more were missed: the last weight
   kNotHeard,     // no load was heard yet: the mean of the others' is assumed
   kLeastShare,   // raised to its least share
-  kFull,         // too little is free
-  kMaintenance,  // from here on the weight is 0
+  kNothingFree,  // nobody has anything free: static weights
+  kFull,         // 0 from here on: less is free than the scheduler's least step
+  kMaintenance,
   kUnhealthy,
   kNoNextHop,
   kDrained,       // by its operation
   kDrainedAgent,  // an agent-check said so
-  kNoWeight,      // its static weight is 0
+  kNoWeight,      // its static weight is 0, or an agent-check said 0 %
 };
-const char* words_of(Reason reason);  // "slow start"
+const char* words_of(Reason reason);  // e.g. "slow start"
 
 struct Weighed {
-  uint32_t weight = 0;     // up to DispatchTable::kMostWeight
-  double utilisation = 0;  // that was reckoned with, 0 to 1; 0 where load does not count
-  double available = 0;    // (1 - utilisation) * capacity * static weight
+  uint32_t weight = 0;   // up to DispatchTable::kMostWeight
+  double free = 0;       // share of the capacity that was reckoned with; 0 where weight must be 0
+  double available = 0;  // that times capacity and static weight
   Reason reason = Reason::kWeighed;
 };
 
@@ -60,19 +61,32 @@ class Weights {
  public:
   // One for each candidate, in their order; P(instance) = its weight / sum of all. At most
   // BL_MOST_CLASSES different weights above 0. All 0 only if no candidate may get anything.
-  // The VIP is one that model::check() takes; always the same one.
+  // `vip` is one that model::check() takes, and always the same one.
   std::vector<Weighed> next(const model::Vip& vip, std::span<const Candidate> candidates);
 
  private:
   struct Known {
-    Steady utilisation;
-    uint64_t answers = 0;      // that `utilisation` has
+    Steady free;               // of the capacity
+    uint64_t answers = 0;      // that are in `free`
+    double scale = 0;          // capacity times static weight
+    uint32_t queue = 0;        // accept queue in the last of them
     bool has_weight = false;   // `last_weight` is from when its load was heard
-    uint32_t last_weight = 0;  // AWFD's
+    uint32_t last_weight = 0;  // AWFD's, before slow start
     bool is_named = false;     // in this call
   };
+  struct Call;
+
+  void hear(const Candidate& candidate, double step);
+  void reckon(Call& call);
+  std::vector<uint32_t> by_awfd(Call& call);
+  std::vector<uint32_t> by_connections(const Call& call) const;
+  void raise(Call& call, std::vector<uint32_t>& weights) const;
+  std::vector<uint32_t> whole(std::span<const double> shares);
 
   std::map<uint32_t, Known> known_;  // by id
+  double most_available_ = 0;        // in the last call
+  std::vector<double> shares_;       // of which `whole_` was made
+  std::vector<uint32_t> whole_;
 };
 
 }  // namespace ballast::lb
