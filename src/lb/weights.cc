@@ -60,6 +60,7 @@ struct Weights::Call {
   std::span<const Candidate> candidates;
   std::vector<Weighed> out;
   std::vector<double> fixed;  // static weight, with what is known of the capacity; 0: barred
+  std::vector<double> free;   // share of the capacity; an agent-check may say more than 1
   std::vector<double> slow;   // slow start's factor
 };
 
@@ -139,12 +140,14 @@ void Weights::reckon(Call& call) {
     double capacity = candidate.capacity;
     if (candidate.load != nullptr && call.vip.load == model::LoadSource::kAgent)
       capacity = candidate.load->cores.value_or(mean_or(cores, capacity));
-    out.free = candidate.load == nullptr ? 1 : std::max(0.0, mean_free);
-    if (!known.free.is_empty()) out.free = std::max(0.0, known.free.held());
+    double& free = call.free[i];
+    if (candidate.load != nullptr)
+      free = std::max(0.0, known.free.is_empty() ? mean_free : known.free.held());
+    out.utilisation = std::max(0.0, 1 - free);
     if (candidate.load != nullptr && known.free.is_empty()) out.reason = Reason::kNotHeard;
     if (call.slow[i] < 1) out.reason = Reason::kSlowStart;
     known_.at(candidate.id).scale = capacity * candidate.weight;
-    out.available = out.free * capacity * candidate.weight;
+    out.available = free * capacity * candidate.weight;
     call.fixed[i] = candidate.weight * (has_capacity ? capacity : 1);
   }
 }
@@ -184,7 +187,7 @@ std::vector<uint32_t> Weights::by_connections(const Call& call) const {
   double all = 0;
   for (size_t i = 0; i < call.candidates.size(); ++i) {
     open.push_back(call.candidates[i].connections);
-    fair.push_back(call.fixed[i] * call.slow[i] * factor_of(call.candidates[i], call.out[i].free));
+    fair.push_back(call.fixed[i] * call.slow[i] * factor_of(call.candidates[i], call.free[i]));
     if (fair.back() > 0) all += static_cast<double>(open.back());
   }
   std::vector<uint32_t> weights(fair.size(), 0);
@@ -223,6 +226,7 @@ std::vector<Weighed> Weights::next(const model::Vip& vip, std::span<const Candid
             .candidates = candidates,
             .out = std::vector<Weighed>(count),
             .fixed = std::vector<double>(count, 0),
+            .free = std::vector<double>(count, 1),
             .slow = std::vector<double>(count, 1)};
   for (auto& [id, known] : known_) known.is_named = false;
   for (const Candidate& candidate : candidates) {
@@ -237,7 +241,7 @@ std::vector<Weighed> Weights::next(const model::Vip& vip, std::span<const Candid
   std::vector<double> shares(count);
   for (size_t i = 0; i < count; ++i) {
     double share = is_equal ? (call.fixed[i] > 0 ? 1 : 0) : call.fixed[i];
-    if (vip.scheduler == Scheduler::kStatic) share *= factor_of(candidates[i], call.out[i].free);
+    if (vip.scheduler == Scheduler::kStatic) share *= factor_of(candidates[i], call.free[i]);
     shares[i] = share * call.slow[i];
   }
   std::vector<uint32_t> weights(count, 0);

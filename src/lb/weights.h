@@ -48,9 +48,9 @@ enum class Reason : uint8_t {
 const char* words_of(Reason reason);  // e.g. "slow start"
 
 struct Weighed {
-  uint32_t weight = 0;   // up to DispatchTable::kMostWeight
-  double free = 0;       // share of the capacity that was reckoned with; 0 where weight must be 0
-  double available = 0;  // that times capacity and static weight
+  uint32_t weight = 0;     // up to DispatchTable::kMostWeight
+  double utilisation = 0;  // that was reckoned with, 0 to 1
+  double available = 0;    // (1 - utilisation) * capacity * static weight
   Reason reason = Reason::kWeighed;
 };
 

@@ -188,7 +188,7 @@ TEST_F(WeightsTest, OneNotHeardIsAsTheMeanOfTheOthers) {
   use(1, 0.5);
   EXPECT_EQ(next(), (List{16, 8, 12}));
   EXPECT_EQ(last_[2].reason, Reason::kNotHeard);
-  EXPECT_EQ(last_[2].free, 0.75);
+  EXPECT_EQ(last_[2].utilisation, 0.25);
 }
 
 TEST_F(WeightsTest, AfterThreeMissedPollsTheWeightIsTheLast) {
