@@ -5,17 +5,12 @@
 #pragma once
 
 #include "bpf/lb/newcomers.h"
-#include "bpf/lb/vip.h"
+#include "bpf/lb/ring.h"
 
 // The clock moves by milliseconds: most packets find it where it was and do not write.
 BL_INLINE void bl_seen(struct bl_connection* connection) {
   const __u64 now_ns = bpf_ktime_get_coarse_ns();
   if (connection->last_seen_ns != now_ns) connection->last_seen_ns = now_ns;
-}
-
-BL_INLINE int bl_is_down(__u32 index) {
-  const struct bl_instance* instance = bpf_map_lookup_elem(&instances, &index);
-  return !instance || instance->state != BL_INSTANCE_UP;
 }
 
 // Whether what is open at the instance stays there.

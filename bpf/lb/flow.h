@@ -44,9 +44,9 @@ BL_INLINE int bl_newcomer(struct bl_packet* packet, struct bl_flow_hash hash) {
   return BL_TO_INSTANCE;
 }
 
-BL_INLINE int bl_first(struct bl_packet* packet) {
+BL_INLINE int bl_first(struct bl_packet* packet, int is_late) {
   bl_count(BL_EVENT_chosen);
-  if (packet->flow.protocol == IPPROTO_TCP && !bl_opens(packet)) bl_count(BL_EVENT_chosen_late);
+  if (is_late) bl_count(BL_EVENT_chosen_late);
   packet->is_first = 1;
   return BL_TO_INSTANCE;
 }
@@ -54,7 +54,8 @@ BL_INLINE int bl_first(struct bl_packet* packet) {
 // A flow that is no connection: seen before, or new. An RST ends one that never was.
 BL_INLINE int bl_unknown(struct bl_packet* packet, const struct bl_vip* vip) {
   const struct bl_flow_hash hash = bl_hash_flow(&packet->flow, hash_seed);
-  const __u32 chosen = bl_choose(vip, hash);
+  const int is_late = packet->flow.protocol == IPPROTO_TCP && !bl_opens(packet);
+  const __u32 chosen = is_late ? bl_choose_known_elsewhere(vip, hash) : bl_choose_new(vip, hash);
   const int is_kept = chosen < BL_MOST_INSTANCES && !(packet->tcp_flags & BL_TCP_RST);
   const __u32 known = is_kept ? bl_meet_newcomer(hash, chosen) : bl_find_newcomer(hash);
   if (known < BL_MOST_INSTANCES) {
@@ -67,7 +68,7 @@ BL_INLINE int bl_unknown(struct bl_packet* packet, const struct bl_vip* vip) {
   }
   if (chosen >= BL_MOST_INSTANCES) return bl_drop(BL_DROP_no_instance);
   bl_to_instance(packet, chosen);
-  return bl_first(packet);
+  return bl_first(packet, is_late);
 }
 
 // A known connection costs one look into a hash: the VIP's is needed for others only.

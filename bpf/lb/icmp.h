@@ -58,7 +58,7 @@ BL_INLINE int bl_icmp_error(const struct xdp_md* ctx, struct bl_packet* packet, 
   if (!vip) return bl_pass();
   const struct bl_flow_hash hash = bl_hash_flow(&packet->flow, hash_seed);
   __u32 instance = bl_find_newcomer(hash);
-  if (instance >= BL_MOST_INSTANCES) instance = bl_choose(vip, hash);
+  if (instance >= BL_MOST_INSTANCES) instance = bl_choose_known_elsewhere(vip, hash);
   if (instance >= BL_MOST_INSTANCES) return bl_drop(BL_DROP_no_instance);
   bl_count(BL_EVENT_icmp_error);
   return bl_to_instance(packet, instance);

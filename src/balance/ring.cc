@@ -154,8 +154,7 @@ std::vector<uint32_t> Ring::owned() const {
   return owned;
 }
 
-std::vector<bl_coupled> couple(std::span<const uint32_t> weights,
-                               std::span<const uint32_t> owned) {
+std::vector<bl_coupled> couple(std::span<const uint32_t> weights, std::span<const uint32_t> owned) {
   const uint64_t weight = std::accumulate(weights.begin(), weights.end(), uint64_t{0});
   const uint64_t slots = std::accumulate(owned.begin(), owned.end(), uint64_t{0});
   BALLAST_CHECK(weights.size() == owned.size() && weights.size() <= Ring::kMostMembers);

@@ -17,6 +17,8 @@ struct RingMember {
   uint32_t weight = 1;  // 0: has no slot
   // Its slots' second ones come first: it drains or is dead, and shall come back to the same slots.
   bool gives_way = false;
+
+  bool operator==(const RingMember&) const = default;
 };
 
 class Ring {

@@ -244,6 +244,30 @@ TEST(Coupling, EqualSharesKeepEveryFlow) {
   EXPECT_EQ(bl_couple(members.data(), 0, 0, {0, 0}), uint32_t{BL_MOST_COUPLED});
 }
 
+TEST(Coupling, TheEndsOfTheRangesAreRight) {
+  const std::vector<bl_coupled> members{{7, BL_ALWAYS, 0, 0}, {0, 9, 0, 0}};
+  const auto kept = [&](uint32_t first, uint32_t draw) {
+    return bl_couple(members.data(), 2, first, {0, draw << 1 | 1}) == first;
+  };
+  EXPECT_TRUE(kept(0, 6));
+  // Who is not kept is drawn: find a draw for each end of the second one's range.
+  int to_own = 0;
+  for (uint32_t draw = 7; draw < 100'000; ++draw) {
+    const FlowHash hash{0, draw << 1};
+    const FlowHash again = bl_hash_again(hash);
+    const uint32_t place = bl_scale(again.of_class, 2);
+    const uint32_t expected = place == 1 && again.of_member >> 1 < 9 ? 1 : 0;
+    ASSERT_EQ(bl_couple(members.data(), 2, 0, hash), expected);
+    to_own += place == 1;
+  }
+  EXPECT_NEAR(to_own, 50'000, 1'000);
+  const std::vector<bl_coupled> drawn{{7, 0, 1, 0}, {0, 0, 1, 0}};
+  EXPECT_EQ(bl_couple(drawn.data(), 2, 0, {0, 6 << 1 | 1}), 0U);
+  EXPECT_EQ(bl_couple(drawn.data(), 2, 0, {0, 7 << 1}), 1U);
+  const std::vector<bl_coupled> never{{0, 0, 1, 0}, {0, 0, 1, 0}};
+  EXPECT_EQ(bl_couple(never.data(), 2, 0, {0, 0}), 1U) << "a probability of 0";
+}
+
 TEST(Coupling, WithOneHashForBothDrawsWouldNotGiveTheShares) {
   // Why each draw has its own: whether a flow is kept would say where in the ring it is.
   const Ring ring = ring_of(members_of({1, 1, 1, 1}));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/apply.h"
 
+#include <algorithm>
+
 namespace ballast::lb {
 namespace {
 
@@ -17,6 +19,8 @@ Result<> put_all(const Entries& entries, const View& view) {
 Result<> apply(const Writes& writes, const loader::LbProgram& program) {
   if (Result<> put = put_all(writes.owners, program.owners()); !put) return put;
   if (Result<> put = put_all(writes.instances, program.instances()); !put) return put;
+  if (Result<> put = put_all(writes.ring_pages, program.ring_pages()); !put) return put;
+  if (Result<> put = put_all(writes.couplings, program.couplings()); !put) return put;
   if (Result<> put = put_all(writes.tables, program.dispatch_tables()); !put) return put;
   if (Result<> put = put_all(writes.vips, program.vips()); !put) return put;
   for (const bl_vip_key& key : writes.removed) {
@@ -40,6 +44,15 @@ Result<Former> read_former(const loader::LbProgram& program) {
   const Result<> vips = program.vips().each(
       [&](const bl_vip_key& key, const bl_vip& vip) { former.vips.emplace_back(key, vip); });
   if (!vips) return Unexpected(vips.error());
+  for (const auto& [key, vip] : former.vips) {
+    if (key.protocol == 0) continue;
+    const auto coupling = program.couplings().get(vip.table);
+    if (!coupling) return Unexpected(coupling.error());
+    if (!*coupling) continue;
+    const size_t pages = ((*coupling)->ring_size + BL_RING_PAGE - 1) / BL_RING_PAGE;
+    for (size_t i = 0; i < std::min<size_t>(pages, BL_RING_PAGES); ++i)
+      former.ring_pages.push_back((*coupling)->pages[i]);
+  }
   return former;
 }
 

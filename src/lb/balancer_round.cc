@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the balancer does in each round: looks at every instance, weighs, writes what changed.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/log.h"
@@ -33,6 +34,14 @@ bl_method method_of(model::Forwarding forwarding) {
 
 bool has_mac(const bl_instance& entry) {
   return std::ranges::any_of(entry.mac, [](uint8_t byte) { return byte != 0; });
+}
+
+// Static, so that all balancers of one configuration have the same; without whether it drains.
+uint32_t ring_weight(const model::Vip& vip, const model::Instance& instance) {
+  if (vip.scheduler == model::Scheduler::kEcmp) return 1;
+  const double weight = instance.weight * instance.capacity * 1024;
+  if (!(weight > 0)) return 0;
+  return static_cast<uint32_t>(std::clamp(std::round(weight), 1.0, 0x1p30));
 }
 
 bool is_tunnel(const model::Vip& vip) {
@@ -103,7 +112,10 @@ void Balancer::weigh(Service& service, Nanos now) {
   std::vector<Share> shares;
   for (size_t i = 0; i < weighed.size(); ++i) {
     members_.at(service.members[i]).weighed = weighed[i];
-    shares.push_back({service.members[i], weighed[i].weight});
+    const Member& member = members_.at(service.members[i]);
+    const bool gives_way = !member.is_up || member.config.operation != model::Operation::kUp;
+    shares.push_back({service.members[i], weighed[i].weight,
+                      ring_weight(service.config, member.config), gives_way});
   }
   if (const Result<> set = tables_.set_vip(service.key, shares); !set)
     log_error("vip {}: {}", service.config.name, set.error().message);

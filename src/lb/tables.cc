@@ -8,6 +8,7 @@
 #include <string>
 
 #include "balance/dispatch_table.h"
+#include "balance/hash.h"
 
 namespace ballast::lb {
 namespace {
@@ -30,8 +31,8 @@ Unexpected no_instance(uint32_t index) {
 }  // namespace
 
 size_t Writes::size() const {
-  return owners.size() + instances.size() + tables.size() + vips.size() + removed.size() +
-         gone.size();
+  return owners.size() + instances.size() + ring_pages.size() + couplings.size() + tables.size() +
+         vips.size() + removed.size() + gone.size();
 }
 
 Result<bl_dispatch_table> dispatch_table_of(std::span<const Share> shares) {
@@ -80,6 +81,8 @@ void Tables::restore(const Former& former) {
   for (uint32_t i = 0; i < instances_.size(); ++i) {
     if (!instances_[i].is_taken) free_instances_.push_back(i);
   }
+  ring_pages_.occupy(former.ring_pages);
+  has_ring_.assign(BL_MOST_TABLES, true);
   std::set<uint32_t> used;
   for (const auto& [key, known] : former.vips) {
     if (key.protocol == 0) continue;
@@ -200,6 +203,7 @@ bool Tables::remove_vip(const bl_vip_key& key) {
   if (known == vips_.end()) return false;
   free_vips_.push_back(known->second.index);
   if (known->second.is_known) removed_.push_back(key);
+  known->second.ring.leave(ring_pages_);
   vips_.erase(known);
   const bl_vip_key address = address_of(key);
   if (--addresses_[address] > 0) return true;
@@ -214,18 +218,35 @@ std::optional<uint32_t> Tables::vip_index(const bl_vip_key& key) const {
   return known->second.index;
 }
 
+void Tables::write_coupling(const bl_vip_key& key, Vip& vip, Writes& writes) {
+  std::vector<RingShare> shares;
+  for (const Share& share : vip.wanted) {
+    bl_owner owner = instances_[share.instance].owner;
+    owner.vip = {};  // the ring's seed
+    const uint64_t name = balance::key_hash({reinterpret_cast<const char*>(&owner), sizeof(owner)});
+    shares.push_back({share.instance, share.weight, {name, share.ring, share.gives_way}});
+  }
+  const bl_coupling coupling = vip.ring.next(key, shares, ring_pages_, writes.ring_pages);
+  const bool has_ring = coupling.ring_size > 0;
+  if (!has_ring && !has_ring_[vip.table]) return;
+  has_ring_[vip.table] = has_ring;
+  writes.couplings.emplace_back(vip.table, coupling);
+}
+
 void Tables::write_table(const bl_vip_key& key, Vip& vip, Writes& writes) {
   if (vip.is_written && vip.wanted == vip.written) return;
   vip.table ^= 1;
   vip.is_written = true;
   vip.is_known = true;
   vip.written = vip.wanted;
+  write_coupling(key, vip, writes);
   writes.tables.emplace_back(vip.table, *dispatch_table_of(vip.wanted));
   writes.vips.push_back({key, {vip.index, vip.table}});
 }
 
 Writes Tables::take_writes() {
   Writes writes;
+  ring_pages_.next_round();
   for (uint32_t i = 0; i < instances_.size(); ++i) {
     Slot& slot = instances_[i];
     if (std::exchange(slot.is_owner_dirty, false)) writes.owners.emplace_back(i, slot.owner);

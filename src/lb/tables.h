@@ -13,13 +13,16 @@
 #include <vector>
 
 #include "base/result.h"
+#include "lb/vip_ring.h"
 #include "wire/lb.h"
 
 namespace ballast::lb {
 
 struct Share {
-  uint32_t instance = 0;  // index
-  uint32_t weight = 0;    // 0: nothing new, what is open stays
+  uint32_t instance = 0;   // index
+  uint32_t weight = 0;     // 0: nothing new, what is open stays
+  uint32_t ring = 0;       // its weight in the VIP's ring, the same on all balancers; 0: not in it
+  bool gives_way = false;  // in the ring: it drains or is dead
   bool operator==(const Share&) const = default;
 };
 
@@ -29,12 +32,15 @@ struct KeyLess {
   }
 };
 
-// To be written in this order: an instance before the table that names it, a table before the VIP
-// that names it, and what goes after everything that named it. Writing again what was written is
-// harmless, so after a failure the whole may be tried again; it must be before the next one.
+// To be written in this order: an instance before the table that names it, a table and the pages of
+// its ring before the VIP that names it, and what goes after everything that named it. Writing
+// again what was written is harmless, so after a failure the whole may be tried again; it must be
+// before the next one.
 struct Writes {
   std::vector<std::pair<uint32_t, bl_owner>> owners;
   std::vector<std::pair<uint32_t, bl_instance>> instances;
+  RingPageWrites ring_pages;
+  std::vector<std::pair<uint32_t, bl_coupling>> couplings;
   std::vector<std::pair<uint32_t, bl_dispatch_table>> tables;
   std::vector<std::pair<bl_vip_key, bl_vip>> vips;
   std::vector<bl_vip_key> removed;
@@ -54,6 +60,7 @@ struct Former {
   std::vector<std::pair<uint32_t, bl_owner>> owners;  // of all taken indices
   std::vector<std::pair<uint32_t, bl_instance>> instances;
   std::vector<std::pair<bl_vip_key, bl_vip>> vips;
+  std::vector<uint16_t> ring_pages;  // that are in use
 };
 
 class Tables {
@@ -91,6 +98,7 @@ class Tables {
     uint32_t table = 0;
     bool is_written = false;  // with `written`
     bool is_known = false;    // to the packet path
+    VipRing ring = {};
     std::vector<Share> wanted = {};
     std::vector<Share> written = {};
   };
@@ -106,6 +114,7 @@ class Tables {
   bool is_there(uint32_t index) const;
   bool is_named(uint32_t index) const;
   void write_table(const bl_vip_key& key, Vip& vip, Writes& writes);
+  void write_coupling(const bl_vip_key& key, Vip& vip, Writes& writes);
 
   std::vector<Slot> instances_;
   std::deque<uint32_t> free_instances_;  // the longest unused first
@@ -115,6 +124,8 @@ class Tables {
   std::map<bl_vip_key, uint32_t, KeyLess> addresses_;  // how many VIPs each has
   std::map<bl_vip_key, bl_vip, KeyLess> new_addresses_;
   std::vector<bl_vip_key> removed_;
+  RingPages ring_pages_;
+  std::vector<bool> has_ring_ = std::vector<bool>(BL_MOST_TABLES);  // what "couplings" may hold
 };
 
 }  // namespace ballast::lb

@@ -69,6 +69,29 @@ Result<std::optional<bl_vip>> vip_of(const Balancer& balancer, const bl_flow_key
   return balancer.program().vips().get(key);
 }
 
+Result<> say_coupled(json& said, const Balancer& balancer, const bl_coupling& coupling,
+                     bl_flow_hash hash) {
+  const uint32_t slot = bl_ring_slot_of(hash, coupling.ring_size);
+  const auto page = balancer.program().ring_pages().get(coupling.pages[slot / BL_RING_PAGE]);
+  if (!page) return Unexpected(page.error());
+  const uint16_t first = (**page).slots[slot % BL_RING_PAGE].first;
+  const uint32_t place = bl_couple(coupling.members, coupling.count, first, hash);
+  if (place >= BL_MOST_COUPLED || first >= BL_MOST_COUPLED)
+    return fail(ErrorCode::kState, "the VIP's ring is being written; try again");
+  const double keep = static_cast<double>(coupling.members[first].keep) / BL_ALWAYS;
+  said["slot"] = slot;
+  said["of"] = coupling.ring_size;
+  said["keep"] = keep;
+  add_instance(said["ring"], balancer, coupling.members[first].instance);
+  add_instance(said, balancer, coupling.members[place].instance);
+  said["why"] = fmt::format(
+      "a new flow: slot {} of {} in the VIP's ring, whose instance is kept with probability {:.3f} "
+      "to give each its share; {}",
+      slot, coupling.ring_size, keep,
+      place == first ? "it was kept" : "another one was drawn from those short of their share");
+  return {};
+}
+
 Result<> say_choice(json& said, const Balancer& balancer, const bl_flow_key& flow,
                     const bl_vip& vip) {
   const auto table = balancer.program().dispatch_tables().get(vip.table);
@@ -79,11 +102,14 @@ Result<> say_choice(json& said, const Balancer& balancer, const bl_flow_key& flo
   }
   const bl_dispatch_table& choice = **table;
   const bl_flow_hash hash = bl_hash_flow(&flow, balancer.hash_seed());
+  said["table"] = vip.table;
+  const auto coupling = balancer.program().couplings().get(vip.table);
+  if (!coupling) return Unexpected(coupling.error());
+  if (*coupling && (*coupling)->ring_size > 0) return say_coupled(said, balancer, **coupling, hash);
   const uint32_t position = bl_dispatch(choice.classes, choice.class_count, choice.total, hash);
   const uint32_t draw = bl_scale(hash.of_class, choice.total);
   said["draw"] = draw;
   said["of"] = choice.total;
-  said["table"] = vip.table;
   add_instance(said, balancer, choice.members[position]);
   said["why"] = fmt::format(
       "a new flow: draw {} of {} falls into a class of {} different weights; member {} of the "

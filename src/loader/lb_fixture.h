@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "balance/dispatch_table.h"
+#include "base/random.h"
 #include "loader/lb_program.h"
 #include "loader/test_packet.h"
 #include "loader/test_run.h"
@@ -20,6 +21,29 @@
 namespace ballast::loader {
 
 using Counts = std::map<std::string, uint64_t>;
+
+inline bl_flow_key flow_of(const Bytes& packet) {
+  bl_flow_key key{};
+  key.family = packet[14] >> 4;
+  const bool is_ipv4 = key.family == BL_FAMILY_IPV4;
+  const size_t size = is_ipv4 ? 4 : 16;
+  const uint8_t* addresses = &packet[is_ipv4 ? 26 : 22];
+  std::memcpy(&key.source, addresses, size);
+  std::memcpy(&key.destination, addresses + size, size);
+  std::memcpy(&key.source_port_be, addresses + 2 * size, 2);
+  std::memcpy(&key.destination_port_be, addresses + 2 * size + 2, 2);
+  key.protocol = packet[is_ipv4 ? 23 : 20];
+  return key;
+}
+
+// Another client: address and port at random.
+inline Bytes from(Bytes packet, Random& random) {
+  const bool is_ipv4 = packet[14] >> 4 == 4;
+  const uint64_t bits = random.next();
+  std::memcpy(&packet[is_ipv4 ? 26 : 30], &bits, 4);
+  std::memcpy(&packet[is_ipv4 ? 34 : 54], reinterpret_cast<const uint8_t*>(&bits) + 4, 2);
+  return packet;
+}
 
 // VIPs: 192.0.2.1 TCP 80, UDP 53, 2001:db8::1 likewise: index 0, table 0; 192.0.2.2 all TCP ports:
 // index 1, table 2. Instance i has MAC address 2:0:0:0:1:i.

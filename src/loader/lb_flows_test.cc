@@ -9,29 +9,6 @@
 namespace ballast::loader {
 namespace {
 
-bl_flow_key flow_of(const Bytes& packet) {
-  bl_flow_key key{};
-  key.family = packet[14] >> 4;
-  const bool is_ipv4 = key.family == BL_FAMILY_IPV4;
-  const size_t size = is_ipv4 ? 4 : 16;
-  const uint8_t* addresses = &packet[is_ipv4 ? 26 : 22];
-  std::memcpy(&key.source, addresses, size);
-  std::memcpy(&key.destination, addresses + size, size);
-  std::memcpy(&key.source_port_be, addresses + 2 * size, 2);
-  std::memcpy(&key.destination_port_be, addresses + 2 * size + 2, 2);
-  key.protocol = packet[is_ipv4 ? 23 : 20];
-  return key;
-}
-
-// Another client: address and port at random.
-Bytes from(Bytes packet, Random& random) {
-  const bool is_ipv4 = packet[14] >> 4 == 4;
-  const uint64_t bits = random.next();
-  std::memcpy(&packet[is_ipv4 ? 26 : 30], &bits, 4);
-  std::memcpy(&packet[is_ipv4 ? 34 : 54], reinterpret_cast<const uint8_t*>(&bits) + 4, 2);
-  return packet;
-}
-
 TEST_F(LbTest, ChoosesAsTheBalanceFolderDoes) {
   constexpr int kFlows = 1'000'000;
   Random random(kSeed);

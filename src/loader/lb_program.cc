@@ -197,6 +197,12 @@ MapView<bl_vip_key, bl_vip> LbProgram::vips() const {
 MapView<uint32_t, bl_dispatch_table> LbProgram::dispatch_tables() const {
   return view<MapView<uint32_t, bl_dispatch_table>>(skeleton_->maps.dispatch_tables);
 }
+MapView<uint32_t, bl_coupling> LbProgram::couplings() const {
+  return view<MapView<uint32_t, bl_coupling>>(skeleton_->maps.couplings);
+}
+MapView<uint32_t, bl_ring_page> LbProgram::ring_pages() const {
+  return view<MapView<uint32_t, bl_ring_page>>(skeleton_->maps.ring_pages);
+}
 MapView<uint32_t, bl_instance> LbProgram::instances() const {
   return view<MapView<uint32_t, bl_instance>>(skeleton_->maps.instances);
 }

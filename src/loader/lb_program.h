@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "loader/map_view.h"
 #include "wire/lb.h"
+#include "wire/ring.h"
 
 struct LbSkeleton;
 struct DecapSkeleton;
@@ -68,6 +69,8 @@ class LbProgram {
 
   MapView<bl_vip_key, bl_vip> vips() const;
   MapView<uint32_t, bl_dispatch_table> dispatch_tables() const;
+  MapView<uint32_t, bl_coupling> couplings() const;
+  MapView<uint32_t, bl_ring_page> ring_pages() const;
   MapView<uint32_t, bl_instance> instances() const;
   MapView<bl_vip_key, bl_nat_source> nat_sources() const;
   MapView<uint32_t, bl_owner> owners() const;
