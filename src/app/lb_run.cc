@@ -5,20 +5,24 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/command_line.h"
 #include "app/lb_config.h"
 #include "app/notify.h"
 #include "app/read_file.h"
 #include "app/subcommand.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "lb/balancer.h"
+#include "lb/metrics.h"
 #include "lb/status.h"
 #include "telemetry/admin.h"
 
@@ -65,6 +69,11 @@ class Run final : public io::Loop::Handler {
   ApiAnswer answer(const ApiRequest& request);
   ApiAnswer on_loop(const ApiRequest& request);
   ApiAnswer put_config(const ApiRequest& request);
+  template <typename Read>
+  auto read_on_loop(Read read) -> std::optional<decltype(read())>;
+  telemetry::AdminHandlers admin_handlers();
+  telemetry::Readiness readiness() const;
+  std::string metrics_text();
 
   const LbGiven& given_;
   model::LbSettings settings_;
@@ -73,6 +82,7 @@ class Run final : public io::Loop::Handler {
   io::Fd signals_;
   std::unique_ptr<lb::Balancer> balancer_;
   bool is_stopping_ = false;
+  Nanos started_at_ = now_ns();
 };
 
 Result<> Run::watch_signals() {
@@ -191,14 +201,48 @@ ApiAnswer Run::on_loop(const ApiRequest& request) {
   return {404, error_json("there are /v1/config, /v1/status, /v1/trace")};
 }
 
-// On the HTTP thread.
-ApiAnswer Run::answer(const ApiRequest& request) {
-  auto promise = std::make_shared<std::promise<ApiAnswer>>();
-  std::future<ApiAnswer> value = promise->get_future();
-  loop_->post([this, promise, request] { promise->set_value(on_loop(request)); });
-  if (value.wait_for(std::chrono::seconds(5)) != std::future_status::ready)
-    return {503, error_json("the balancer does not answer")};
+// On an HTTP thread; nothing if the loop does not come to it.
+template <typename Read>
+auto Run::read_on_loop(Read read) -> std::optional<decltype(read())> {
+  auto promise = std::make_shared<std::promise<decltype(read())>>();
+  auto value = promise->get_future();
+  loop_->post([promise, read] { promise->set_value(read()); });
+  if (value.wait_for(std::chrono::seconds(5)) != std::future_status::ready) return std::nullopt;
   return value.get();
+}
+
+ApiAnswer Run::answer(const ApiRequest& request) {
+  const auto said = read_on_loop([this, request] { return on_loop(request); });
+  return said.value_or(ApiAnswer{503, error_json("the balancer does not answer")});
+}
+
+std::string Run::metrics_text() {
+  auto metrics = read_on_loop([this] { return lb::collect_metrics(*balancer_); });
+  if (!metrics) return "";
+  metrics->uptime_seconds = static_cast<double>(now_ns() - started_at_) / kSecond;
+  return lb::exposition(*metrics);
+}
+
+// A VIP without an instance is said, but other VIPs are not to suffer for it.
+telemetry::Readiness Run::readiness() const {
+  telemetry::Readiness out{!is_stopping_, {{"running", !is_stopping_, ""}}};
+  for (const lb::Service& service : balancer_->services()) {
+    const bool is_usable = std::ranges::any_of(service.members, [&](uint32_t index) {
+      return balancer_->members().at(index).weighed.weight > 0;
+    });
+    out.checks.push_back(
+        {"vip " + service.config.name, is_usable, is_usable ? "" : "no instance may get anything"});
+  }
+  return out;
+}
+
+telemetry::AdminHandlers Run::admin_handlers() {
+  telemetry::AdminHandlers handlers;
+  handlers.metrics = [this] { return metrics_text(); };
+  handlers.ready = [this] {
+    return read_on_loop([this] { return readiness(); }).value_or(telemetry::Readiness());
+  };
+  return handlers;
 }
 
 Result<> Run::start() {
@@ -231,11 +275,19 @@ Result<> Run::serve() {
   limits.body_bytes = 4 * model::kMiB;
   const auto server = AdminServer::start(api, std::move(handlers), limits);
   if (!server) return Unexpected(server.error());
+  std::unique_ptr<AdminServer> admin;
+  if (!settings_.admin.host.empty()) {
+    auto started = AdminServer::start(settings_.admin, admin_handlers());
+    if (!started) return Unexpected(started.error());
+    admin = std::move(*started);
+    log_info("admin: http://{}/metrics", model::to_string(admin->address()));
+  }
   log_info("HTTP interface: {}", settings_.api);
   (void)notify_service_manager("READY=1");
   loop_->run();
   (void)notify_service_manager("STOPPING=1");
   (*server)->stop();
+  if (admin) admin->stop();
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "app/option_table.h"
 #include "app/subcommand.h"
 #include "base/units.h"
+#include "lb/metrics.h"
 #include "telemetry/metrics.h"
 
 namespace ballast::app {
@@ -103,6 +104,10 @@ int run_help(const Arguments& arguments) {
   }
   if (arguments == Arguments{"--lb"}) {
     std::fputs(lb_reference_page().c_str(), stdout);
+    return kExitDone;
+  }
+  if (arguments == Arguments{"--lb-metrics"}) {
+    std::fputs(lb::lb_metrics_page().c_str(), stdout);
     return kExitDone;
   }
   if (arguments == Arguments{"--metrics"}) {
