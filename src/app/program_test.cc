@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <string>
 
 #include "app/option_table.h"
@@ -119,6 +120,22 @@ TEST(Program, TheCommittedReferencePagesAreWhatTheProgramPrints) {
   expect_page("cache.md", "help --markdown");
   expect_page("cache-metrics.md", "help --metrics");
   expect_page("lb.md", "help --lb");
+  expect_page("lb-metrics.md", "help --lb-metrics");
+}
+
+TEST(Program, TheDashboardAsksForMetricsThatThereAre) {
+  std::ifstream file(BALLAST_REFERENCE "/../../packaging/grafana-lb.json");
+  const std::string dashboard{std::istreambuf_iterator<char>(file), {}};
+  const std::string page = run("help --lb-metrics").out;
+  const std::regex name("ballast_\\w+");
+  size_t asked = 0;
+  for (std::sregex_iterator at(dashboard.begin(), dashboard.end(), name), end; at != end; ++at) {
+    std::string metric = at->str();
+    if (metric.ends_with("_bucket")) metric.resize(metric.size() - std::string("_bucket").size());
+    EXPECT_NE(page.find("| `" + metric + "` |"), std::string::npos) << metric;
+    ++asked;
+  }
+  EXPECT_GT(asked, 15U);
 }
 
 TEST(Program, ConfigCheckSaysWhatIsGood) {

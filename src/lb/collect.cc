@@ -40,20 +40,9 @@ InstanceMetrics collect_instance(const Balancer& balancer, const Service& servic
   return out;
 }
 
-// Packets of instances that have left are the VIP's all the same: it has counters of its own.
-bl_traffic traffic_of(const Balancer& balancer, const Service& service) {
-  const auto entry = balancer.program().vips().get(service.key);
-  if (!entry || !*entry) return {};
-  return balancer.program().vip_counters().sum((*entry)->index).value_or(bl_traffic{});
-}
-
 void collect_service(const Balancer& balancer, const Service& service, LbMetrics& out) {
   VipMetrics vip;
   vip.vip = service.config.name;
-  const bl_traffic traffic = traffic_of(balancer, service);
-  vip.packets = of_count(traffic.packets);
-  vip.bytes = of_count(traffic.bytes);
-  vip.flows = of_count(traffic.connections);
   vip.instances = of_count(service.members.size());
   double weights = 0;
   for (const uint32_t index : service.members)

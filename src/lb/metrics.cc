@@ -27,8 +27,7 @@ std::string exposition(const LbMetrics& metrics) {
   for (const InterfaceMetrics& each : metrics.interfaces)
     families.add(Kind::gauge, kInterface, kInterfaceHelp,
                  {{"interface", each.interface}, {"mode", each.mode}}, 1);
-#define BALLAST_ADD(kind, field, name, help) \
-  families.add(Kind::kind, name, help, labels, of.field);
+#define BALLAST_ADD(kind, field, name, help) families.add(Kind::kind, name, help, labels, of.field);
   {
     const Labels labels;
     const LbMetrics& of = metrics;

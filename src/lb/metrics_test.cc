@@ -22,7 +22,7 @@ LbMetrics example() {
   metrics.interfaces = {{"eth0", "native"}};
   metrics.vips.resize(1);
   metrics.vips[0].vip = "we\"b\\\n";
-  metrics.vips[0].packets = 7;
+  metrics.vips[0].connections = 7;
   metrics.instances.resize(2);
   for (InstanceMetrics& instance : metrics.instances) instance.vip = "web";
   metrics.instances[0].instance = "a";
@@ -36,9 +36,10 @@ TEST(LbMetrics, ValuesComeOutUnderTheirNamesAndLabels) {
   const std::string text = "\n" + exposition(example());
   for (const char* line :
        {"ballast_uptime_seconds 2.5", "ballast_lb_map_writes_total 1234567890123",
-        "ballast_lb_drops_total{reason=\"too_big\"} 3", "ballast_lb_events_total{event=\"known\"} 4",
+        "ballast_lb_drops_total{reason=\"too_big\"} 3",
+        "ballast_lb_events_total{event=\"known\"} 4",
         "ballast_lb_interface_info{interface=\"eth0\",mode=\"native\"} 1",
-        "ballast_lb_vip_packets_total{vip=\"we\\\"b\\\\\\n\"} 7",
+        "ballast_lb_vip_connections{vip=\"we\\\"b\\\\\\n\"} 7",
         "ballast_lb_instance_utilisation_ratio{vip=\"web\",instance=\"a\"} 0.25",
         "ballast_lb_instance_utilisation_ratio{vip=\"web\",instance=\"b\"} 0",
         "ballast_lb_poll_lateness_seconds_bucket{le=\"5e-05\"} 0",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples become Prometheus's text format 0.0.4, and their families rows of a reference page. Tables
-// of metrics (X-macros) name kinds, names without "ballast_", and helps.
+// Samples become Prometheus's text format 0.0.4, and their families rows of a reference page.
+// Tables of metrics (X-macros) name kinds, names without "ballast_", and helps.
 #pragma once
 
 #include <memory>

@@ -47,7 +47,8 @@ Histograms' buckets run from 50 µs to 10 s; a value up to 1/128 above a bucket'
 )";
   page += metric_rows_of_process();
   page += metric_row("process_info", "gauge", "tier, role", kProcessHelp);
-#define BALLAST_ROW(kind, field, name, help) page += metric_row(name, word_of(Kind::kind), labels, help);
+#define BALLAST_ROW(kind, field, name, help) \
+  page += metric_row(name, word_of(Kind::kind), labels, help);
   const char* labels = "";
   BALLAST_ROUTER_METRICS(BALLAST_ROW)
   labels = "node, layer";
@@ -56,10 +57,10 @@ Histograms' buckets run from 50 µs to 10 s; a value up to 1/128 above a bucket'
   BALLAST_SHARD_METRICS(BALLAST_ROW)
 #undef BALLAST_ROW
   std::string last;
-#define BALLAST_ROW(field, name, path, help)                                         \
-  if (last != (name)) {                                                              \
+#define BALLAST_ROW(field, name, path, help)                                    \
+  if (last != (name)) {                                                         \
     page += metric_row(name, "histogram", *(path) == '\0' ? "" : "path", help); \
-    last = name;                                                                     \
+    last = name;                                                                \
   }
   BALLAST_HISTOGRAMS(BALLAST_ROW)
 #undef BALLAST_ROW
