@@ -51,6 +51,7 @@ BL_INLINE int bl_still_holds(const struct bl_connection* connection,
 BL_INLINE void bl_open(const struct bl_packet* packet, struct bl_flow_hash hash) {
   struct bl_connection connection = {.last_seen_ns = bpf_ktime_get_coarse_ns(),
                                      .instance = packet->instance,
+                                     .candidate = packet->candidate,
                                      .state = BL_CONNECTION_OPEN};
   bl_advance(&connection, packet);
   if (bpf_map_update_elem(&connections, &packet->flow, &connection, BPF_NOEXIST)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // On an instance: takes off what the balancer put around a packet (IP in IP, GUE variant 1), so
 // that the kernel sees it as the client sent it. Only what comes from a listed balancer is opened.
-#include "bpf/lib/parse.h"
+#include "bpf/lb/second_chance.h"
 
 // Outer source addresses.
 struct {
@@ -24,6 +24,24 @@ BL_INLINE int bl_decap_end(__u32 counter, int action) {
   return action;
 }
 
+enum {
+  BL_GUE_NAMING_IPV4 = sizeof(struct udphdr) + sizeof(struct bl_gue) + sizeof(__be32),
+  BL_GUE_NAMING_IPV6 = sizeof(struct udphdr) + sizeof(struct bl_gue) + sizeof(struct in6_addr),
+};
+
+// UDP and GUE. What is neither variant 1 nor names an address ends as malformed: nothing inside
+// begins where it says.
+BL_INLINE __u32 bl_gue_size(const struct xdp_md* ctx, const struct bl_packet* packet, __u32 size) {
+  const __u32 before = size + sizeof(struct udphdr);
+  const void* ip = bl_ip(ctx, packet, before + sizeof(struct bl_gue));
+  const int is_ipv4 = packet->flow.family == BL_FAMILY_IPV4;
+  if (!ip) return before;
+  const struct bl_gue* gue = ip + before;
+  const __u8 words = (is_ipv4 ? sizeof(__be32) : sizeof(struct in6_addr)) / 4;
+  if (gue->length != words || gue->flags_be) return before;
+  return size + (is_ipv4 ? BL_GUE_NAMING_IPV4 : BL_GUE_NAMING_IPV6);
+}
+
 // What follows the outer IP header of `size` bytes: how much to take off, 0 for a packet that is no
 // tunnel's. `inner` is its IP version.
 BL_INLINE __u32 bl_tunnel_size(const struct xdp_md* ctx, const struct bl_packet* packet,
@@ -32,7 +50,7 @@ BL_INLINE __u32 bl_tunnel_size(const struct xdp_md* ctx, const struct bl_packet*
   if (packet->flow.protocol == IPPROTO_IPIP || packet->flow.protocol == IPPROTO_IPV6) return size;
   if (packet->flow.protocol == IPPROTO_UDP &&
       packet->flow.destination_port_be == bpf_htons(BL_GUE_PORT))
-    return size + sizeof(struct udphdr);
+    return bl_gue_size(ctx, packet, size);
   return 0;
 }
 
@@ -60,11 +78,26 @@ BL_INLINE int bl_take_off(struct xdp_md* ctx, const struct bl_packet* packet, __
   return bl_decap_end(BL_DECAP_opened, XDP_PASS);
 }
 
+BL_INLINE int bl_take_off_or_hand_on(struct xdp_md* ctx, const struct bl_packet* packet,
+                                     __u32 taken) {
+  if (!bl_may_be_ours(ctx, packet, taken)) {
+    __u32 counter;
+    const int verdict = bl_hand_on(ctx, packet, taken, &counter);
+    if (verdict != BL_NOT_HANDED_ON) return bl_decap_end(counter, verdict);
+  }
+  return bl_take_off(ctx, packet, taken);
+}
+
 SEC("xdp")
 int decap(struct xdp_md* ctx) {
   struct bl_packet packet;
   const enum bl_parsed parsed = bl_parse(ctx, &packet);
   if (parsed != BL_PARSED_FLOW && parsed != BL_PARSED_OTHER) return XDP_PASS;
+  // The compiler is not to know its range: it would leave out the checks by which the verifier
+  // knows it.
+  __u32 offset = packet.ip_offset;
+  __asm__ volatile("" : "+r"(offset));
+  packet.ip_offset = offset;
   const __u32 size =
       packet.flow.family == BL_FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
   const __u32 taken = bl_tunnel_size(ctx, &packet, size);
@@ -75,6 +108,10 @@ int decap(struct xdp_md* ctx) {
   if (taken == sizeof(struct ipv6hdr)) return bl_take_off(ctx, &packet, sizeof(struct ipv6hdr));
   if (taken == sizeof(struct iphdr) + sizeof(struct udphdr))
     return bl_take_off(ctx, &packet, sizeof(struct iphdr) + sizeof(struct udphdr));
+  if (taken == sizeof(struct iphdr) + BL_GUE_NAMING_IPV4)
+    return bl_take_off_or_hand_on(ctx, &packet, sizeof(struct iphdr) + BL_GUE_NAMING_IPV4);
+  if (taken == sizeof(struct ipv6hdr) + BL_GUE_NAMING_IPV6)
+    return bl_take_off_or_hand_on(ctx, &packet, sizeof(struct ipv6hdr) + BL_GUE_NAMING_IPV6);
   return bl_take_off(ctx, &packet, sizeof(struct ipv6hdr) + sizeof(struct udphdr));
 }
 

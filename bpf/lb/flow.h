@@ -35,6 +35,7 @@ BL_INLINE int bl_known(struct bl_packet* packet, struct bl_connection* connectio
   bl_count(BL_EVENT_known);
   bl_seen(connection);
   bl_advance(connection, packet);
+  packet->candidate = connection->candidate;
   return bl_to_instance(packet, connection->instance);
 }
 
@@ -57,17 +58,22 @@ BL_INLINE int bl_unknown(struct bl_packet* packet, const struct bl_vip* vip) {
   const int is_late = packet->flow.protocol == IPPROTO_TCP && !bl_opens(packet);
   const __u32 chosen = is_late ? bl_choose_known_elsewhere(vip, hash) : bl_choose_new(vip, hash);
   const int is_kept = chosen < BL_MOST_INSTANCES && !(packet->tcp_flags & BL_TCP_RST);
-  const __u32 known = is_kept ? bl_meet_newcomer(hash, chosen) : bl_find_newcomer(hash);
+  __u32 way = chosen;
+  if (is_late && is_kept) way |= bl_candidate(vip, hash, chosen) << BL_WAY_CANDIDATE;
+  const __u32 found = is_kept ? bl_meet_newcomer(hash, way) : bl_find_newcomer(hash);
+  const __u32 known = found & BL_WAY_INSTANCE;
   if (known < BL_MOST_INSTANCES) {
     if (bl_stays(known)) {
       bl_to_instance(packet, known);
+      packet->candidate = found >> BL_WAY_CANDIDATE;
       return bl_newcomer(packet, hash);
     }
     bl_forget_newcomer(hash);
-    if (is_kept) bl_meet_newcomer(hash, chosen);
+    if (is_kept) bl_meet_newcomer(hash, way);
   }
   if (chosen >= BL_MOST_INSTANCES) return bl_drop(BL_DROP_no_instance);
   bl_to_instance(packet, chosen);
+  packet->candidate = way >> BL_WAY_CANDIDATE;
   return bl_first(packet, is_late);
 }
 

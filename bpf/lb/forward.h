@@ -8,6 +8,7 @@
 #include "bpf/lb/too_big.h"
 #include "bpf/lib/checksum.h"
 #include "wire/flow_hash.h"
+#include "wire/tunnel.h"
 
 enum { BL_DO_NOT_FRAGMENT = 0x4000 };
 
@@ -93,33 +94,70 @@ BL_INLINE int bl_move_ethernet(struct xdp_md* ctx, const struct bl_packet* packe
   return 1;
 }
 
-// Writes the outer headers. The two choices are constants in each call: the verifier wants to know
+// What GUE's header takes that names the candidate, by the outer family.
+BL_INLINE __u32 bl_naming_size(int is_ipv4) {
+  return sizeof(struct bl_gue) + (is_ipv4 ? sizeof(__be32) : sizeof(struct in6_addr));
+}
+
+// Who may have the connection if the instance has not, if the tunnel can name it; else NULL. After
+// a balancer was lost; docs/design/lb-lost-balancer.md.
+BL_INLINE const struct bl_instance* bl_find_candidate(const struct bl_packet* packet,
+                                                      const struct bl_instance* instance) {
+  if (!packet->candidate || instance->method != BL_METHOD_GUE || packet->is_fragment) return NULL;
+  __u32 index = packet->candidate - 1;
+  const struct bl_instance* candidate = bpf_map_lookup_elem(&instances, &index);
+  if (!candidate || candidate->state != BL_INSTANCE_UP || candidate->family != instance->family)
+    return NULL;
+  return candidate;
+}
+
+BL_INLINE void bl_name_candidate(void* from, const struct bl_packet* packet,
+                                 const struct bl_instance* candidate, int is_ipv4) {
+  struct bl_gue* gue = from;
+  const __u32 size = bl_naming_size(is_ipv4) - sizeof(*gue);
+  gue->length = size / 4;
+  gue->protocol = bl_outer_protocol(packet, 0);
+  gue->flags_be = 0;
+  __builtin_memcpy(gue + 1, &candidate->address, size);
+}
+
+// Writes the outer headers. The choices are constants in each call: the verifier wants to know
 // how much is written.
-BL_INLINE int bl_encapsulate(struct xdp_md* ctx, const struct bl_packet* packet,
-                             const struct bl_instance* instance, int is_ipv4, int is_gue) {
+BL_INLINE int bl_encapsulate(struct xdp_md* ctx, struct bl_packet* packet,
+                             const struct bl_instance* instance, int is_ipv4, int is_gue,
+                             const struct bl_instance* candidate) {
   const __u32 ip_size = is_ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-  const __u32 overhead = ip_size + (is_gue ? sizeof(struct udphdr) : 0);
+  const __u32 naming = candidate ? bl_naming_size(is_ipv4) : 0;
+  const __u32 overhead = ip_size + (is_gue ? sizeof(struct udphdr) : 0) + naming;
   if (bpf_xdp_adjust_head(ctx, -(int)overhead)) return 0;
   if (!bl_move_ethernet(ctx, packet, overhead, bpf_htons(is_ipv4 ? ETH_P_IP : ETH_P_IPV6)))
     return 0;
   void* outer = bl_ip(ctx, packet, overhead);
   if (!outer) return 0;
+  packet->ip_length += naming;
   if (is_ipv4)
     bl_outer_ipv4(outer, instance, packet, is_gue);
   else
     bl_outer_ipv6(outer, instance, packet, is_gue);
   if (is_gue) bl_outer_udp(outer + ip_size, packet);
+  packet->ip_length -= naming;
+  if (candidate)
+    bl_name_candidate(outer + ip_size + sizeof(struct udphdr), packet, candidate, is_ipv4);
   return 1;
 }
 
-BL_INLINE int bl_tunnel(struct xdp_md* ctx, const struct bl_packet* packet,
-                        const struct bl_instance* instance) {
+BL_INLINE int bl_tunnel(struct xdp_md* ctx, struct bl_packet* packet,
+                        const struct bl_instance* instance, const struct bl_instance* candidate) {
   const int is_gue = instance->method == BL_METHOD_GUE;
+  if (candidate)
+    return instance->family == BL_FAMILY_IPV4
+               ? bl_encapsulate(ctx, packet, instance, 1, 1, candidate)
+               : bl_encapsulate(ctx, packet, instance, 0, 1, candidate);
   if (instance->family == BL_FAMILY_IPV4)
-    return is_gue ? bl_encapsulate(ctx, packet, instance, 1, 1)
-                  : bl_encapsulate(ctx, packet, instance, 1, 0);
-  return is_gue ? bl_encapsulate(ctx, packet, instance, 0, 1)
-                : bl_encapsulate(ctx, packet, instance, 0, 0);
+    return is_gue ? bl_encapsulate(ctx, packet, instance, 1, 1, NULL)
+                  : bl_encapsulate(ctx, packet, instance, 1, 0, NULL);
+  return is_gue ? bl_encapsulate(ctx, packet, instance, 0, 1, NULL)
+                : bl_encapsulate(ctx, packet, instance, 0, 0, NULL);
 }
 
 BL_INLINE void bl_count_traffic(void* map, __u32 index, const struct bl_packet* packet) {
@@ -140,11 +178,13 @@ BL_INLINE int bl_forward(struct xdp_md* ctx, struct bl_packet* packet) {
   const struct bl_instance* instance = bpf_map_lookup_elem(&instances, &index);
   if (!instance || instance->state == BL_INSTANCE_ABSENT) return bl_drop(BL_DROP_no_instance);
   if (bl_is_zero_mac(instance->mac)) return bl_drop(BL_DROP_no_neighbour);
-  const __u32 overhead = bl_overhead(instance);
+  const struct bl_instance* candidate = bl_find_candidate(packet, instance);
+  __u32 overhead = bl_overhead(instance);
+  if (candidate) overhead += bl_naming_size(instance->family == BL_FAMILY_IPV4);
   if (instance->mtu && packet->ip_length + overhead > instance->mtu)
     return bl_too_big(ctx, packet, instance->mtu - overhead);
   if (!bl_hop(ctx, packet)) return bl_drop(BL_DROP_hop_limit);
-  if (overhead && !bl_tunnel(ctx, packet, instance)) return bl_drop(BL_DROP_no_room);
+  if (overhead && !bl_tunnel(ctx, packet, instance, candidate)) return bl_drop(BL_DROP_no_room);
   struct ethhdr* ethernet = bl_data(ctx);
   if ((void*)(ethernet + 1) > bl_end(ctx)) return bl_drop(BL_DROP_malformed);
   __builtin_memcpy(ethernet->h_dest, instance->mac, ETH_ALEN);

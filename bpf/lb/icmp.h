@@ -57,7 +57,7 @@ BL_INLINE int bl_icmp_error(const struct xdp_md* ctx, struct bl_packet* packet, 
   const struct bl_vip* vip = bl_find_vip(&packet->flow);
   if (!vip) return bl_pass();
   const struct bl_flow_hash hash = bl_hash_flow(&packet->flow, hash_seed);
-  __u32 instance = bl_find_newcomer(hash);
+  __u32 instance = bl_find_newcomer(hash) & BL_WAY_INSTANCE;
   if (instance >= BL_MOST_INSTANCES) instance = bl_choose_known_elsewhere(vip, hash);
   if (instance >= BL_MOST_INSTANCES) return bl_drop(BL_DROP_no_instance);
   bl_count(BL_EVENT_icmp_error);

@@ -56,6 +56,19 @@ BL_INLINE __u32 bl_choose_new(const struct bl_vip* vip, struct bl_flow_hash hash
   return bl_instance_at(coupling, bl_couple(coupling->members, coupling->count, slot->first, hash));
 }
 
+// Index + 1 of who else may have a connection that went by the ring to `chosen`: who would be
+// chosen now, else the slot's other one; 0 if there is nobody.
+BL_INLINE __u32 bl_candidate(const struct bl_vip* vip, struct bl_flow_hash hash, __u32 chosen) {
+  const struct bl_coupling* coupling = bl_find_coupling(vip);
+  if (!coupling) return 0;
+  const struct bl_ring_slot* slot = bl_find_slot(coupling, hash);
+  if (!slot) return 0;
+  __u32 other =
+      bl_instance_at(coupling, bl_couple(coupling->members, coupling->count, slot->first, hash));
+  if (other == chosen || other >= BL_MOST_INSTANCES) other = bl_instance_at(coupling, slot->second);
+  return other == chosen || other >= BL_MOST_INSTANCES ? 0 : other + 1;
+}
+
 // For what is in the middle of a connection: no weight has a say, but an instance that is down has
 // no connection left.
 BL_INLINE __u32 bl_choose_known_elsewhere(const struct bl_vip* vip, struct bl_flow_hash hash) {

@@ -65,6 +65,7 @@ struct bl_packet {
   __u8 tcp_flags;
   __u8 reason;  // enum bl_counter
   __u8 traffic_class;
+  __u16 candidate;  // bl_connection.candidate
   __u8 is_first;   // the flow was just given its instance
   __u32 instance;  // where it goes, once that is known
 };

@@ -217,7 +217,7 @@ Result<std::optional<uint32_t>> LbProgram::newcomer(const bl_flow_key& flow) con
   if (!set) return Unexpected(set.error());
   if (!*set) return std::nullopt;
   for (const bl_newcomer& way : (*set)->ways) {
-    if (way.flow == bl_fingerprint(hash)) return way.instance;
+    if (way.flow == bl_fingerprint(hash)) return way.instance & BL_WAY_INSTANCE;
   }
   return std::nullopt;
 }
@@ -250,6 +250,9 @@ int DecapProgram::fd() const { return bpf_program__fd(skeleton_->progs.decap); }
 MapView<bl_balancer_key, uint8_t> DecapProgram::balancers() const {
   return view<MapView<bl_balancer_key, uint8_t>>(skeleton_->maps.balancers);
 }
+MapView<bl_balancer_key, bl_peer> DecapProgram::peers() const {
+  return view<MapView<bl_balancer_key, bl_peer>>(skeleton_->maps.peers);
+}
 PerCpuView<uint64_t> DecapProgram::counters() const {
   return view<PerCpuView<uint64_t>>(skeleton_->maps.decap_counters);
 }
@@ -260,6 +263,13 @@ const std::vector<CounterName>& counter_names() {
   static const std::vector<CounterName> names{BL_DROP_REASONS(BL_DROP_ROW) BL_EVENTS(BL_EVENT_ROW)};
 #undef BL_DROP_ROW
 #undef BL_EVENT_ROW
+  return names;
+}
+
+const std::vector<CounterName>& decap_counter_names() {
+#define BL_DECAP_ROW(name, words) {#name, words, false},
+  static const std::vector<CounterName> names{BL_DECAP_EVENTS(BL_DECAP_ROW)};
+#undef BL_DECAP_ROW
   return names;
 }
 

@@ -14,6 +14,7 @@
 #include "loader/map_view.h"
 #include "wire/lb.h"
 #include "wire/ring.h"
+#include "wire/tunnel.h"
 
 struct LbSkeleton;
 struct DecapSkeleton;
@@ -109,6 +110,7 @@ class DecapProgram {
   int fd() const;
 
   MapView<bl_balancer_key, uint8_t> balancers() const;
+  MapView<bl_balancer_key, bl_peer> peers() const;
   PerCpuView<uint64_t> counters() const;  // by enum bl_decap_counter
 
  private:
@@ -127,5 +129,7 @@ struct CounterName {
   bool is_drop;
 };
 const std::vector<CounterName>& counter_names();
+// Likewise by enum bl_decap_counter.
+const std::vector<CounterName>& decap_counter_names();
 
 }  // namespace ballast::loader

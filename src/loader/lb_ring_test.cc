@@ -113,6 +113,44 @@ TEST_F(RingTest, FromTheMiddleOfAConnectionTheSecondOneIfTheFirstIsDown) {
   EXPECT_GT(seen, 20);
 }
 
+TEST_F(RingTest, GueNamesTheOtherOneForWhatIsFromTheMiddleOnly) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    const std::string words = "203.0.113.1" + std::to_string(i);
+    set_instance(i, instance(BL_METHOD_GUE), words.c_str());
+  }
+  set_ring(members_of(4), {1, 1, 0, 0});
+  constexpr size_t kGue = ETH_HLEN + sizeof(iphdr) + sizeof(udphdr);
+  Random random(kSeed);
+  int moved = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Bytes late = from(packet4(tcp(kAck)), random);
+    const bl_ring_slot slot = slot_of(late);
+    const int coupled = choice_of(late);
+    const int other = coupled != slot.first ? coupled : slot.second;
+    moved += coupled != slot.first;
+    // Of the first packet, the second, which opens the connection, and the third of it.
+    for (int packet = 0; packet < 3; ++packet) {
+      const TestRun done = run(late);
+      ASSERT_EQ(done.action, uint32_t{XDP_TX});
+      EXPECT_EQ(done.packet[5], slot.first);
+      const Bytes named{1, IPPROTO_IPIP, 0, 0, 203, 0, 113, static_cast<uint8_t>(10 + other)};
+      ASSERT_EQ(Bytes(&done.packet[kGue], &done.packet[kGue + 8]), named) << packet;
+      const size_t length = done.packet.size() - ETH_HLEN;
+      EXPECT_EQ(done.packet[ETH_HLEN + 3], length);
+      EXPECT_EQ(done.packet[kGue - 3], length - sizeof(iphdr));
+      EXPECT_EQ(checksum(&done.packet[ETH_HLEN], sizeof(iphdr)), 0);
+      Bytes inner = late;
+      --inner[ETH_HLEN + 8];
+      EXPECT_EQ(Bytes(&done.packet[kGue + 8 + 20], &done.packet[kGue + 8 + 40]),
+                Bytes(&inner[ETH_HLEN + 20], &inner[ETH_HLEN + 40]));
+    }
+  }
+  EXPECT_GT(moved, 50);
+  const Bytes fresh = packet4(tcp(kSyn, 1));
+  EXPECT_EQ(run(fresh).packet[kGue] >> 4, 4) << "variant 1";
+  EXPECT_EQ(run(packet4(tcp(kAck, 1))).packet[kGue] >> 4, 4);
+}
+
 TEST_F(RingTest, ASynThatIsSentAgainStaysWhateverTheRing) {
   set_ring(members_of(4), {1, 0, 0, 0});
   EXPECT_EQ(instance_of(packet4(tcp(kSyn))), 0);

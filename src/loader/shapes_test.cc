@@ -37,6 +37,7 @@ TEST(Shapes, OfTheMapsAreThoseOfTheHeader) {
       {"error_budget", {4, 16}},
       {"balancers", {sizeof(bl_balancer_key), 1}},
       {"decap_counters", {4, 8}},
+      {"peers", {sizeof(bl_balancer_key), sizeof(bl_peer)}},
   };
   const auto shapes = map_shapes();
   ASSERT_TRUE(shapes) << shapes.error().message;
@@ -103,6 +104,7 @@ TEST(Shapes, OfTheStructsAreThoseOfTheHeader) {
       FIELD(bl_connection, last_seen_ns),
       FIELD(bl_connection, instance),
       FIELD(bl_connection, state),
+      FIELD(bl_connection, candidate),
       SIZE(bl_connection),
       FIELD(bl_fragment_key, id_be),
       SIZE(bl_fragment_key),

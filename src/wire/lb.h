@@ -137,17 +137,20 @@ struct bl_connection {
   __u64 last_seen_ns;  // CLOCK_MONOTONIC_COARSE
   __u32 instance;
   __u8 state;  // enum bl_connection_state
-  __u8 zero[3];
+  __u8 zero;
+  __u16 candidate;  // index + 1 of who may have it if the instance has not; 0: it is certain
 };
 BL_ASSERT(sizeof(struct bl_connection) == 16);
 BL_ASSERT(offsetof(struct bl_connection, state) == 12);
 
 // Map "newcomers": an array of sets, each a cache line. A flow's set follows from its hash; in it
 // the longest unused entry makes room, in constant time however many flows come.
+enum { BL_WAY_INSTANCE = 0xffff, BL_WAY_CANDIDATE = 16 };
+
 struct bl_newcomer {
-  __u64 flow;  // bl_fingerprint() of it, never 0; 0: empty
-  __u32 instance;
-  __u32 seen;  // in units of 2^20 ns, CLOCK_MONOTONIC_COARSE; wraps
+  __u64 flow;      // bl_fingerprint() of it, never 0; 0: empty
+  __u32 instance;  // BL_WAY_INSTANCE of it; above that bl_connection.candidate
+  __u32 seen;      // in units of 2^20 ns, CLOCK_MONOTONIC_COARSE; wraps
 };
 BL_ASSERT(sizeof(struct bl_newcomer) == 16);
 
@@ -256,10 +259,12 @@ struct bl_balancer_key {
 BL_ASSERT(sizeof(struct bl_balancer_key) == 20);
 
 // Map "decap_counters", one value a CPU.
-#define BL_DECAP_EVENTS(X)                                         \
-  X(opened, "packets whose outer headers were taken off")          \
-  X(stranger, "tunnel packets of no balancer, left to the kernel") \
-  X(malformed, "tunnel packets dropped, as nothing whole is in them")
+#define BL_DECAP_EVENTS(X)                                                                       \
+  X(opened, "packets whose outer headers were taken off")                                        \
+  X(stranger, "tunnel packets of no balancer, left to the kernel")                               \
+  X(malformed, "tunnel packets dropped, as nothing whole is in them")                            \
+  X(handed_on, "packets of a connection that is not here, sent to the one other instance named") \
+  X(no_neighbour, "of those, dropped, as the other's next hop has no MAC address yet")
 
 #define BL_DECAP_COUNTER(name, words) BL_DECAP_##name,
 enum bl_decap_counter { BL_DECAP_EVENTS(BL_DECAP_COUNTER) BL_DECAP_COUNTERS };
