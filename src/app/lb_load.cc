@@ -15,7 +15,7 @@
 #include "app/lb_secret.h"
 #include "app/subcommand.h"
 #include "lb/load_client.h"
-#include "lb/poller.h"
+#include "lb/load_source.h"
 #include "telemetry/table.h"
 
 namespace ballast::app {
@@ -50,7 +50,8 @@ Json json_of(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json report_json(const proto::LoadReport& report) {
+// Of a report or a load state, which have these members alike.
+Json report_json(const auto& report) {
   return {{"incarnation", fmt::format("{:016x}", report.incarnation)},
           {"number", report.number},
           {"utilisation", json_of(report.utilisation)},
@@ -116,59 +117,71 @@ double processor_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-std::vector<Json> polled_rows(const lb::Poller& poller) {
+// The agents that are polled, as they were named.
+struct Polled {
+  std::unique_ptr<lb::LoadSources> sources;
+  std::vector<std::pair<io::Address, uint32_t>> agents;
+};
+
+std::vector<Json> polled_rows(const Polled& polled) {
   std::vector<Json> rows;
-  for (const lb::Polled& polled : poller.agents()) {
-    Json row{{"agent", polled.agent.text()}};
-    row.update(report_json(polled.report.value_or(proto::LoadReport())));
-    row["polls"] = polled.polls;
-    row["answers"] = polled.answers;
-    row["missed"] = polled.missed;
+  for (const auto& [address, id] : polled.agents) {
+    const lb::LoadState& state = polled.sources->state(id);
+    Json row{{"agent", address.text()}};
+    row.update(report_json(state));
+    row["polls"] = state.polls;
+    row["answers"] = state.answers;
+    row["missed"] = state.missed;
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-Json polled_json(const lb::Poller& poller, double processor) {
-  return {{"agents", polled_rows(poller)},
-          {"late_us", quantiles_json(poller.lateness())},
-          {"round_trip_us", quantiles_json(poller.round_trips())},
-          {"stray_datagrams", poller.strays()},
+Json polled_json(const Polled& polled, double processor) {
+  return {{"agents", polled_rows(polled)},
+          {"late_us", quantiles_json(polled.sources->lateness())},
+          {"round_trip_us", quantiles_json(polled.sources->round_trips())},
+          {"stray_datagrams", polled.sources->strays()},
           {"processor_seconds", processor}};
 }
 
-std::string polled_text(const lb::Poller& poller) {
-  const Json late = quantiles_json(poller.lateness());
-  const Json trip = quantiles_json(poller.round_trips());
-  return table_text(polled_rows(poller)) +
+std::string polled_text(const Polled& polled) {
+  const Json late = quantiles_json(polled.sources->lateness());
+  const Json trip = quantiles_json(polled.sources->round_trips());
+  return table_text(polled_rows(polled)) +
          fmt::format("polls late by {} µs (p50), {} (p99); answered in {} µs (p50), {} (p99)\n",
                      late["p50"].dump(), late["p99"].dump(), trip["p50"].dump(),
                      trip["p99"].dump());
 }
 
-Result<std::vector<io::Address>> addresses_of(const Asked& asked) {
-  std::vector<io::Address> addresses;
+Result<Polled> poll(io::Loop& loop, const Asked& asked) {
+  auto sources =
+      lb::LoadSources::create(loop, {.interval = asked.interval, .secret = asked.secret});
+  if (!sources) return Unexpected(sources.error());
+  Polled polled{std::move(*sources), {}};
   for (const model::Endpoint& agent : asked.agents) {
-    auto address = io::resolve(agent.host, agent.port);
+    const auto address = io::resolve(agent.host, agent.port);
     if (!address) return Unexpected(address.error());
-    addresses.push_back(*address);
+    lb::LoadTarget target;
+    target.address = *address;
+    const auto id = polled.sources->add(target);
+    if (!id) return Unexpected(id.error());
+    polled.agents.emplace_back(*address, *id);
   }
-  return addresses;
+  return polled;
 }
 
 // Asks for a while; a table a second on a terminal, else one at the end. False: not all answered.
 Result<bool> watch(const Asked& asked) {
   auto loop = io::Loop::create();
   if (!loop) return Unexpected(loop.error());
-  const auto addresses = addresses_of(asked);
-  if (!addresses) return Unexpected(addresses.error());
   const double before = processor_seconds();
-  const auto poller = lb::Poller::create(**loop, *addresses, {asked.interval, asked.secret});
-  if (!poller) return Unexpected(poller.error());
+  const auto polled = poll(**loop, asked);
+  if (!polled) return Unexpected(polled.error());
   const bool live = !asked.json && isatty(STDOUT_FILENO) == 1;
   const char* clear = live ? "\x1b[H\x1b[J" : "";
   std::function<void()> show = [&] {
-    std::printf("%s%s", clear, polled_text(**poller).c_str());
+    std::printf("%s%s", clear, polled_text(*polled).c_str());
     std::fflush(stdout);
     (*loop)->after(kSecond, show);
   };
@@ -177,13 +190,13 @@ Result<bool> watch(const Asked& asked) {
   (*loop)->run();
   const double used = processor_seconds() - before;
   if (asked.json) {
-    std::fputs((polled_json(**poller, used).dump(2) + "\n").c_str(), stdout);
+    std::fputs((polled_json(*polled, used).dump(2) + "\n").c_str(), stdout);
   } else {
-    std::printf("%s%s", clear, polled_text(**poller).c_str());
+    std::printf("%s%s", clear, polled_text(*polled).c_str());
   }
-  const auto& agents = (*poller)->agents();
-  return std::all_of(agents.begin(), agents.end(),
-                     [](const lb::Polled& polled) { return polled.report.has_value(); });
+  return std::ranges::all_of(polled->agents, [&](const auto& agent) {
+    return polled->sources->state(agent.second).answers > 0;
+  });
 }
 
 Json ask(const Asked& asked, const model::Endpoint& agent) {
