@@ -51,7 +51,8 @@ Json json_of(const std::optional<Value>& value) {
 }
 
 // Of a report or a load state, which have these members alike.
-Json report_json(const auto& report) {
+template <typename Report>
+Json report_json(const Report& report) {
   return {{"incarnation", fmt::format("{:016x}", report.incarnation)},
           {"number", report.number},
           {"utilisation", json_of(report.utilisation)},
@@ -211,7 +212,7 @@ Json ask(const Asked& asked, const model::Endpoint& agent) {
   if (asked.check) {
     take(lb::ask_agent_check(agent, asked.timeout), check_json);
   } else {
-    take(lb::ask_agent(agent, asked.secret, asked.timeout), report_json);
+    take(lb::ask_agent(agent, asked.secret, asked.timeout), report_json<proto::LoadReport>);
   }
   return row;
 }
