@@ -2,6 +2,7 @@
 // The way of a TCP or UDP packet: known connection, else newcomer, else a choice by the table.
 #pragma once
 
+#include "bpf/lb/answer.h"
 #include "bpf/lb/connection.h"
 
 BL_INLINE void bl_fragment_key_of(const struct bl_packet* packet, struct bl_fragment_key* key) {
@@ -14,12 +15,15 @@ BL_INLINE void bl_fragment_key_of(const struct bl_packet* packet, struct bl_frag
 }
 
 // The first fragment shows the others the way.
-BL_INLINE int bl_lead_fragments(struct bl_packet* packet) {
+BL_INLINE void bl_lead_fragments(const struct bl_packet* packet, int verdict) {
   struct bl_fragment_key key;
   struct bl_fragment fragment = {.instance = packet->instance};
+  if (verdict == BL_TO_CLIENT) {
+    fragment.is_answer = 1;
+    fragment.address = *packet->answer_address;
+  }
   bl_fragment_key_of(packet, &key);
   bpf_map_update_elem(&fragments, &key, &fragment, BPF_ANY);
-  return BL_TO_INSTANCE;
 }
 
 BL_INLINE int bl_later_fragment(struct bl_packet* packet) {
@@ -28,7 +32,10 @@ BL_INLINE int bl_later_fragment(struct bl_packet* packet) {
   const struct bl_fragment* fragment = bpf_map_lookup_elem(&fragments, &key);
   if (!fragment) return bl_refused(packet, BL_DROP_fragment_unknown);
   bl_count(BL_EVENT_fragment);
-  return bl_to_instance(packet, fragment->instance);
+  bl_to_instance(packet, fragment->instance);
+  if (!fragment->is_answer) return BL_TO_INSTANCE;
+  packet->answer_address = &fragment->address;
+  return BL_TO_CLIENT;
 }
 
 BL_INLINE int bl_known(struct bl_packet* packet, struct bl_connection* connection) {
@@ -85,12 +92,12 @@ BL_INLINE int bl_find(struct bl_packet* packet) {
     bpf_map_delete_elem(&connections, &packet->flow);
   }
   const struct bl_vip* vip = bl_find_vip(&packet->flow);
-  if (!vip) return bl_pass();
+  if (!vip) return bl_find_answer(packet);
   return bl_unknown(packet, vip);
 }
 
 BL_INLINE int bl_flow(struct bl_packet* packet) {
   const int verdict = bl_find(packet);
-  if (packet->is_fragment && verdict == BL_TO_INSTANCE) return bl_lead_fragments(packet);
+  if (packet->is_fragment && verdict < 0) bl_lead_fragments(packet, verdict);
   return verdict;
 }

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Sends a packet to its instance: by MAC address alone, or in an outer IP header. The instance
-// answers the client itself.
+// Sends a packet to its instance: by MAC address alone, in an outer IP header, or with another
+// destination.
 #pragma once
 
 #include <linux/udp.h>
 
+#include "bpf/lb/nat.h"
 #include "bpf/lb/too_big.h"
 #include "bpf/lib/checksum.h"
 #include "wire/flow_hash.h"
 #include "wire/tunnel.h"
 
-enum { BL_DO_NOT_FRAGMENT = 0x4000 };
-
 BL_INLINE __u32 bl_overhead(const struct bl_instance* instance) {
-  if (instance->method == BL_METHOD_L2) return 0;
+  if (instance->method == BL_METHOD_L2 || instance->method == BL_METHOD_NAT) return 0;
   return (instance->family == BL_FAMILY_IPV6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr)) +
          (instance->method == BL_METHOD_GUE ? sizeof(struct udphdr) : 0);
 }
@@ -185,6 +184,8 @@ BL_INLINE int bl_forward(struct xdp_md* ctx, struct bl_packet* packet) {
     return bl_too_big(ctx, packet, instance->mtu - overhead);
   if (!bl_hop(ctx, packet)) return bl_drop(BL_DROP_hop_limit);
   if (overhead && !bl_tunnel(ctx, packet, instance, candidate)) return bl_drop(BL_DROP_no_room);
+  if (instance->method == BL_METHOD_NAT && !bl_nat_to_instance(ctx, packet, instance))
+    return bl_drop(BL_DROP_extension_header);
   struct ethhdr* ethernet = bl_data(ctx);
   if ((void*)(ethernet + 1) > bl_end(ctx)) return bl_drop(BL_DROP_malformed);
   __builtin_memcpy(ethernet->h_dest, instance->mac, ETH_ALEN);

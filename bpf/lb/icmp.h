@@ -55,7 +55,7 @@ BL_INLINE int bl_icmp_error(const struct xdp_md* ctx, struct bl_packet* packet, 
     return bl_to_instance(packet, entry->instance);
   }
   const struct bl_vip* vip = bl_find_vip(&packet->flow);
-  if (!vip) return bl_pass();
+  if (!vip) return bl_find_answer(packet);
   const struct bl_flow_hash hash = bl_hash_flow(&packet->flow, hash_seed);
   __u32 instance = bl_find_newcomer(hash) & BL_WAY_INSTANCE;
   if (instance >= BL_MOST_INSTANCES) instance = bl_choose_known_elsewhere(vip, hash);

@@ -125,8 +125,11 @@ const volatile __u32 newcomer_sets = BL_NEWCOMER_SETS;  // a power of two
 const volatile __u32 errors_per_second = BL_ERRORS_PER_SECOND;
 const volatile __u8 echo_is_answered = 1;
 
-// A stage's answer beside XDP's own: the packet goes to bl_packet.instance.
-enum { BL_TO_INSTANCE = -1 };
+// A stage's answers beside XDP's own.
+enum {
+  BL_TO_INSTANCE = -1,  // bl_packet.instance
+  BL_TO_CLIENT = -2,    // as from bl_packet.answer_address
+};
 
 BL_INLINE int bl_to_instance(struct bl_packet* packet, __u32 instance) {
   packet->instance = instance;

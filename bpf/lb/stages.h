@@ -4,6 +4,7 @@
 
 #include "bpf/lb/forward.h"
 #include "bpf/lb/icmp.h"
+#include "bpf/lb/to_client.h"
 #include "bpf/lib/parse.h"
 
 BL_INLINE int bl_balance(struct xdp_md* ctx, struct bl_packet* packet) {
@@ -25,5 +26,6 @@ BL_INLINE int bl_balance(struct xdp_md* ctx, struct bl_packet* packet) {
       verdict = bl_pass();
       break;
   }
+  if (verdict == BL_TO_CLIENT) return bl_to_client(ctx, packet);
   return verdict == BL_TO_INSTANCE ? bl_forward(ctx, packet) : verdict;
 }

@@ -15,6 +15,9 @@
 enum {
   BL_MOST_TAGS = 2,
   BL_FRESH_HOPS = 64,  // of what is sent anew
+  BL_AF_INET = 2,
+  BL_AF_INET6 = 10,
+  BL_DO_NOT_FRAGMENT = 0x4000,
 };
 
 enum bl_parsed {
@@ -66,8 +69,11 @@ struct bl_packet {
   __u8 reason;  // enum bl_counter
   __u8 traffic_class;
   __u16 candidate;  // bl_connection.candidate
-  __u8 is_first;   // the flow was just given its instance
-  __u32 instance;  // where it goes, once that is known
+  __u8 is_first;    // the flow was just given its instance
+  __u8 has_ports;   // of its own
+  __u32 instance;   // where it goes, once that is known; of an answer, whence it comes
+  __u16 answer_port_be;
+  const struct bl_address* answer_address;  // the VIP's, of an answer of a NAT instance
 };
 
 // The packet's bytes. A pointer from before a helper changed the packet is refused by the verifier.

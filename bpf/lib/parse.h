@@ -26,6 +26,7 @@ BL_INLINE enum bl_parsed bl_parse_transport(void* transport, const void* end, __
       packet->flow.source_port_be = tcp->source;
       packet->flow.destination_port_be = tcp->dest;
       packet->tcp_flags = ((__u8*)tcp)[13];
+      packet->has_ports = 1;
       return BL_PARSED_FLOW;
     }
     case IPPROTO_UDP: {
@@ -34,6 +35,7 @@ BL_INLINE enum bl_parsed bl_parse_transport(void* transport, const void* end, __
         return bl_refuse(packet, BL_DROP_malformed);
       packet->flow.source_port_be = udp->source;
       packet->flow.destination_port_be = udp->dest;
+      packet->has_ports = 1;
       return BL_PARSED_FLOW;
     }
     case IPPROTO_ICMP:

@@ -22,12 +22,18 @@ Result<> apply(const Writes& writes, const loader::LbProgram& program) {
   if (Result<> put = put_all(writes.ring_pages, program.ring_pages()); !put) return put;
   if (Result<> put = put_all(writes.couplings, program.couplings()); !put) return put;
   if (Result<> put = put_all(writes.tables, program.dispatch_tables()); !put) return put;
+  if (Result<> put = put_all(writes.nat_sources, program.nat_sources()); !put) return put;
   if (Result<> put = put_all(writes.vips, program.vips()); !put) return put;
   for (const bl_vip_key& key : writes.removed) {
     const Result<bool> removed = program.vips().remove(key);
     if (!removed) return Unexpected(removed.error());
   }
-  return put_all(writes.gone, program.instances());
+  if (Result<> put = put_all(writes.gone, program.instances()); !put) return put;
+  for (const bl_vip_key& key : writes.nat_removed) {
+    const Result<bool> removed = program.nat_sources().remove(key);
+    if (!removed) return Unexpected(removed.error());
+  }
+  return {};
 }
 
 Result<Former> read_former(const loader::LbProgram& program) {

@@ -27,7 +27,7 @@ bl_method method_of(model::Forwarding forwarding) {
     case model::Forwarding::kGue:
       return BL_METHOD_GUE;
     case model::Forwarding::kNat:
-      break;
+      return BL_METHOD_NAT;
   }
   return BL_METHOD_L2;
 }
@@ -57,6 +57,7 @@ bl_instance Balancer::entry_of(const Member& member, const model::Vip& vip) cons
   entry.address = bytes_of(member.address);
   entry.family = member.address.family;
   entry.method = static_cast<uint8_t>(method_of(vip.forwarding));
+  entry.port_be = htons(member.config.port);
   entry.mtu = vip.mtu;
   const auto hop = neighbours_->find(member.address);
   if (!hop) return entry;

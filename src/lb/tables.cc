@@ -24,6 +24,21 @@ bool same(const bl_instance& a, const bl_instance& b) {
   return std::memcmp(&a, &b, sizeof(a)) == 0;
 }
 
+bool same(const std::optional<bl_vip_key>& a, const std::optional<bl_vip_key>& b) {
+  return a && b ? std::memcmp(&*a, &*b, sizeof(*a)) == 0 : !a && !b;
+}
+
+// From where an instance's answers come, if they are to be translated.
+std::optional<bl_vip_key> source_of(const bl_instance& instance, const bl_owner& owner) {
+  if (instance.state == BL_INSTANCE_ABSENT || instance.method != BL_METHOD_NAT) return std::nullopt;
+  bl_vip_key source{};
+  source.address = owner.address;
+  source.port_be = owner.port_be != 0 ? owner.port_be : owner.vip.port_be;
+  source.protocol = owner.vip.protocol;
+  source.family = owner.family;
+  return source;
+}
+
 Unexpected no_instance(uint32_t index) {
   return fail(ErrorCode::kInvalid, "there is no instance " + std::to_string(index));
 }
@@ -32,7 +47,7 @@ Unexpected no_instance(uint32_t index) {
 
 size_t Writes::size() const {
   return owners.size() + instances.size() + ring_pages.size() + couplings.size() + tables.size() +
-         vips.size() + removed.size() + gone.size();
+         nat_sources.size() + vips.size() + removed.size() + gone.size() + nat_removed.size();
 }
 
 Result<bl_dispatch_table> dispatch_table_of(std::span<const Share> shares) {
@@ -76,7 +91,9 @@ void Tables::restore(const Former& former) {
     instances_[index].is_taken = true;
   }
   for (const auto& [index, instance] : former.instances) {
-    if (index < instances_.size()) instances_[index].instance = instance;
+    if (index >= instances_.size()) continue;
+    instances_[index].instance = instance;
+    claim_source(index);
   }
   for (uint32_t i = 0; i < instances_.size(); ++i) {
     if (!instances_[i].is_taken) free_instances_.push_back(i);
@@ -117,7 +134,12 @@ Result<uint32_t> Tables::add_instance(const bl_instance& instance, const bl_owne
     return fail(ErrorCode::kLimit,
                 "more than " + std::to_string(BL_MOST_INSTANCES) + " instances in all");
   }
-  instances_[index] = {instance, owner, true, true, true};
+  instances_[index] = {.instance = instance,
+                       .owner = owner,
+                       .is_taken = true,
+                       .is_dirty = true,
+                       .is_owner_dirty = true};
+  claim_source(index);
   return index;
 }
 
@@ -139,9 +161,11 @@ Result<> Tables::set_instance(uint32_t index, const bl_instance& instance) {
   if (!is_there(index)) return no_instance(index);
   if (instance.state == BL_INSTANCE_ABSENT)
     return fail(ErrorCode::kInvalid, "an instance is taken away by remove_instance()");
-  if (same(instances_[index].instance, instance)) return {};
-  instances_[index].instance = instance;
-  instances_[index].is_dirty = true;
+  if (!same(instances_[index].instance, instance)) {
+    instances_[index].instance = instance;
+    instances_[index].is_dirty = true;
+  }
+  claim_source(index);
   return {};
 }
 
@@ -151,6 +175,7 @@ Result<> Tables::remove_instance(uint32_t index) {
     return fail(ErrorCode::kState, "a VIP still names instance " + std::to_string(index));
   instances_[index].instance = bl_instance{};
   instances_[index].is_dirty = true;
+  claim_source(index);
   return {};
 }
 
@@ -244,6 +269,24 @@ void Tables::write_table(const bl_vip_key& key, Vip& vip, Writes& writes) {
   writes.vips.push_back({key, {vip.index, vip.table}});
 }
 
+void Tables::claim_source(uint32_t index) {
+  Slot& slot = instances_[index];
+  const auto source = source_of(slot.instance, slot.owner);
+  if (slot.source && !same(slot.source, source)) {
+    const auto held = sources_.find(*slot.source);
+    if (held != sources_.end() && held->second == index) {
+      changed_sources_.insert(*slot.source);
+      sources_.erase(held);
+    }
+  }
+  slot.source = source;
+  if (!source) return;
+  const auto [held, is_new] = sources_.emplace(*source, index);
+  if (!is_new && held->second == index) return;
+  held->second = index;
+  changed_sources_.insert(*source);
+}
+
 Writes Tables::take_writes() {
   Writes writes;
   ring_pages_.next_round();
@@ -257,6 +300,16 @@ Writes Tables::take_writes() {
   for (auto& [key, vip] : vips_) write_table(key, vip, writes);
   for (const auto& [key, value] : new_addresses_) writes.vips.push_back({key, value});
   new_addresses_.clear();
+  for (const bl_vip_key& key : changed_sources_) {
+    const auto held = sources_.find(key);
+    if (held == sources_.end()) {
+      writes.nat_removed.push_back(key);
+      continue;
+    }
+    const bl_vip_key& vip = instances_[held->second].owner.vip;
+    writes.nat_sources.push_back({key, {vip.address, held->second, vip.port_be, 0}});
+  }
+  changed_sources_.clear();
   // One that was taken away and came back is there.
   const auto is_back = [this](const bl_vip_key& key) {
     return vips_.contains(key) || addresses_.contains(key);

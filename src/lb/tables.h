@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -42,9 +43,11 @@ struct Writes {
   RingPageWrites ring_pages;
   std::vector<std::pair<uint32_t, bl_coupling>> couplings;
   std::vector<std::pair<uint32_t, bl_dispatch_table>> tables;
+  std::vector<std::pair<bl_vip_key, bl_nat_source>> nat_sources;
   std::vector<std::pair<bl_vip_key, bl_vip>> vips;
   std::vector<bl_vip_key> removed;
   std::vector<std::pair<uint32_t, bl_instance>> gone;
+  std::vector<bl_vip_key> nat_removed;
 
   bool is_empty() const { return size() == 0; }
   size_t size() const;
@@ -105,6 +108,7 @@ class Tables {
   struct Slot {
     bl_instance instance{};
     bl_owner owner{};
+    std::optional<bl_vip_key> source = {};  // in "nat_sources"
     bool is_taken = false;
     bool is_dirty = false;
     bool is_owner_dirty = false;
@@ -115,9 +119,14 @@ class Tables {
   bool is_named(uint32_t index) const;
   void write_table(const bl_vip_key& key, Vip& vip, Writes& writes);
   void write_coupling(const bl_vip_key& key, Vip& vip, Writes& writes);
+  void claim_source(uint32_t index);
 
   std::vector<Slot> instances_;
   std::deque<uint32_t> free_instances_;  // the longest unused first
+  // Whose answers come from there. Two at a time only while one leaves a VIP and is in another: the
+  // last that was set has it.
+  std::map<bl_vip_key, uint32_t, KeyLess> sources_;
+  std::set<bl_vip_key, KeyLess> changed_sources_;
   std::map<bl_vip_key, Vip, KeyLess> vips_;
   std::deque<uint32_t> free_vips_;
   uint32_t vips_used_ = 0;

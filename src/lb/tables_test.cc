@@ -124,10 +124,13 @@ struct Maps {
   std::map<uint32_t, bl_owner> owners = {};
   std::map<uint32_t, bl_instance> instances = {};
   std::map<bl_vip_key, bl_vip, KeyLess> vips = {};
+  std::map<bl_vip_key, bl_nat_source, KeyLess> sources = {};
 
   void take(const Writes& writes) {
     for (const auto& [index, owner] : writes.owners) owners[index] = owner;
     for (const auto& [index, instance] : writes.instances) instances[index] = instance;
+    for (const auto& [key, source] : writes.nat_sources) sources[key] = source;
+    for (const bl_vip_key& key : writes.nat_removed) sources.erase(key);
     for (const auto& [key, vip] : writes.vips) vips[key] = vip;
     for (const bl_vip_key& key : writes.removed) vips.erase(key);
     for (const auto& [index, instance] : writes.gone) instances[index] = instance;
@@ -172,6 +175,65 @@ TEST_F(TablesTest, AProcessThatStartsAnewGoesOnFromTheMaps) {
   next.remove_vip(vip(80));
   maps.take(next.take_writes());
   EXPECT_TRUE(maps.vips.empty()) << "the address goes with its last VIP";
+}
+
+bl_owner nat_owner(uint16_t vip_port, uint16_t port) {
+  bl_owner owner = kOwner;
+  owner.vip = vip(vip_port);
+  owner.address.word[0] = htonl(0x0a000001);
+  owner.port_be = htons(port);
+  return owner;
+}
+
+bl_instance nat(uint8_t last) {
+  bl_instance instance = up(last);
+  instance.method = BL_METHOD_NAT;
+  return instance;
+}
+
+TEST_F(TablesTest, AnswersOfNatInstancesAreKnownByWhereTheyComeFrom) {
+  Maps maps;
+  const uint32_t index = *tables_.add_instance(up(9), nat_owner(80, 8080));
+  maps.take(tables_.take_writes());
+  EXPECT_TRUE(maps.sources.empty());
+  ASSERT_TRUE(tables_.set_instance(index, nat(9)));
+  maps.take(tables_.take_writes());
+  ASSERT_EQ(maps.sources.size(), 1U);
+  const auto& [key, source] = *maps.sources.begin();
+  EXPECT_EQ(key.address.word[0], htonl(0x0a000001));
+  EXPECT_EQ(key.port_be, htons(8080));
+  EXPECT_EQ(source.address.word[0], vip(80).address.word[0]);
+  EXPECT_EQ(source.port_be, htons(80));
+  EXPECT_EQ(source.instance, index);
+  ASSERT_TRUE(tables_.set_instance(index, nat(9)));
+  EXPECT_TRUE(tables_.take_writes().is_empty());
+  ASSERT_TRUE(tables_.set_instance(index, up(9)));
+  maps.take(tables_.take_writes());
+  EXPECT_TRUE(maps.sources.empty());
+}
+
+TEST_F(TablesTest, AnInstanceThatMovesToAnotherVipTakesItsAnswersWithIt) {
+  Maps maps;
+  const uint32_t leaving = *tables_.add_instance(nat(9), nat_owner(80, 0));
+  ASSERT_TRUE(tables_.set_instance(leaving, nat(9)));
+  maps.take(tables_.take_writes());
+  const uint32_t next = *tables_.add_instance(nat(9), nat_owner(81, 80));
+  ASSERT_TRUE(tables_.set_instance(next, nat(9)));
+  maps.take(tables_.take_writes());
+  ASSERT_EQ(maps.sources.size(), 1U);
+  EXPECT_EQ(maps.sources.begin()->second.instance, next);
+
+  Tables anew;
+  anew.restore(maps.former());
+  ASSERT_TRUE(anew.set_instance(next, nat(9)));
+  maps.take(anew.take_writes());
+  EXPECT_EQ(maps.sources.begin()->second.instance, next);
+  ASSERT_TRUE(anew.remove_instance(leaving));
+  maps.take(anew.take_writes());
+  ASSERT_EQ(maps.sources.size(), 1U);
+  ASSERT_TRUE(anew.remove_instance(next));
+  maps.take(anew.take_writes());
+  EXPECT_TRUE(maps.sources.empty());
 }
 
 TEST_F(TablesTest, RefusesWhatCannotBeAndKeepsTheLast) {

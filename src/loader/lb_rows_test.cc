@@ -7,22 +7,6 @@
 namespace ballast::loader {
 namespace {
 
-// What L2 forwarding makes of a packet to instance `index`.
-Bytes rewritten(Bytes packet, uint8_t index, size_t ip_offset = ETH_HLEN) {
-  const Bytes addresses{2, 0, 0, 0, 1, index, 2, 0, 0, 0, 0, 9};
-  std::copy(addresses.begin(), addresses.end(), packet.begin());
-  if (packet[ip_offset] >> 4 == 6) {
-    --packet[ip_offset + 7];
-    return packet;
-  }
-  --packet[ip_offset + 8];
-  const size_t header = (packet[ip_offset] & 0xf) * 4;
-  std::memset(&packet[ip_offset + 10], 0, 2);
-  const uint16_t check = checksum(&packet[ip_offset], header);
-  std::memcpy(&packet[ip_offset + 10], &check, 2);
-  return packet;
-}
-
 Bytes with(Bytes packet, size_t offset, uint8_t value) {
   packet[offset] = value;
   return packet;

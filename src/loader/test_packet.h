@@ -142,4 +142,37 @@ inline Bytes packet6(const Bytes& transport, uint8_t next = IPPROTO_TCP) {
   return ethernet(ETH_P_IPV6) + ipv6(next, transport);
 }
 
+// What L2 forwarding makes of a packet to instance `index`.
+inline Bytes rewritten(Bytes packet, uint8_t index, size_t ip_offset = ETH_HLEN) {
+  const Bytes addresses{2, 0, 0, 0, 1, index, 2, 0, 0, 0, 0, 9};
+  std::copy(addresses.begin(), addresses.end(), packet.begin());
+  if (packet[ip_offset] >> 4 == 6) {
+    --packet[ip_offset + 7];
+    return packet;
+  }
+  --packet[ip_offset + 8];
+  const size_t header = (packet[ip_offset] & 0xf) * 4;
+  std::memset(&packet[ip_offset + 10], 0, 2);
+  const uint16_t check = checksum(&packet[ip_offset], header);
+  std::memcpy(&packet[ip_offset + 10], &check, 2);
+  return packet;
+}
+
+// With the checksum of its TCP, UDP or ICMPv6, after Ethernet and an IP header without options.
+inline Bytes summed(Bytes packet) {
+  const bool is_ipv4 = packet[ETH_HLEN] >> 4 == 4;
+  const size_t start = ETH_HLEN + (is_ipv4 ? 20 : 40);
+  const uint8_t protocol = packet[ETH_HLEN + (is_ipv4 ? 9 : 6)];
+  const size_t at = start + (protocol == IPPROTO_TCP ? 16 : protocol == IPPROTO_UDP ? 6 : 2);
+  const size_t length = packet.size() - start;
+  std::memset(&packet[at], 0, 2);
+  // The addresses stand right before.
+  const size_t addresses = is_ipv4 ? 8 : 32;
+  uint16_t check = checksum(&packet[start - addresses], addresses + length,
+                            static_cast<uint32_t>(protocol + length));
+  if (check == 0 && protocol == IPPROTO_UDP) check = 0xffff;
+  std::memcpy(&packet[at], &check, 2);
+  return packet;
+}
+
 }  // namespace ballast::loader

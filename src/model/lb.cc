@@ -150,6 +150,8 @@ Found check_instance(const std::string& key, const Vip& vip, const Instance& ins
                    fmt::format("only nat changes the port; {} does not", word_of(vip.forwarding))};
   if (vip.forwarding == Forwarding::kNat && family_of(instance.address) != family_of(vip.address))
     return Problem{key + ".address", "nat needs an address of the VIP's family"};
+  if (vip.port == 0 && instance.port != 0)
+    return Problem{key + ".port", "a VIP of all ports keeps them"};
   if (family_of(instance.address) == family_of(vip.address) && instance.address == vip.address)
     return Problem{key + ".address", "is the VIP's own"};
   return std::nullopt;
@@ -175,6 +177,30 @@ Found check_instances(const std::string& key, const Vip& vip, bool may_be_empty)
     if (!name.second)
       return Problem{of + ".name", fmt::format("instance[{}] of vip {} has the name \"{}\" too",
                                                name.first->second, vip.name, instance.name)};
+  }
+  return std::nullopt;
+}
+
+// Of what a NAT instance sends, address and port alone say which VIP it answers for.
+Found check_nat(const std::vector<Vip>& vips) {
+  std::map<std::pair<std::string, Transport>, std::map<uint16_t, std::string>> sources;
+  for (size_t i = 0; i < vips.size(); ++i) {
+    const Vip& vip = vips[i];
+    if (vip.forwarding != Forwarding::kNat) continue;
+    for (size_t j = 0; j < vip.instances.size(); ++j) {
+      const Instance& instance = vip.instances[j];
+      const uint16_t port = instance.port != 0 ? instance.port : vip.port;
+      auto& ports = sources[{instance.address, vip.protocol}];
+      auto taken = port == 0 ? ports.begin() : ports.find(port);
+      if (taken == ports.end()) taken = ports.find(0);
+      if (taken != ports.end())
+        return Problem{
+            fmt::format("vip[{}].instance[{}].address", i, j),
+            fmt::format("{} port {} is an instance of vip {} already; nat could not tell "
+                        "their answers apart",
+                        instance.address, port, taken->second)};
+      ports.emplace(port, vip.name);
+    }
   }
   return std::nullopt;
 }
@@ -255,7 +281,7 @@ std::optional<Problem> find_problem(const std::vector<Vip>& vips, bool may_be_em
   if (instances > BL_MOST_INSTANCES)
     return Problem{"vip", fmt::format("{} instances in all; there may be {}", instances,
                                       int{BL_MOST_INSTANCES})};
-  return std::nullopt;
+  return check_nat(vips);
 }
 
 }  // namespace ballast::model

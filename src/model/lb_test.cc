@@ -60,6 +60,21 @@ TEST(LbModel, SaysWhatIsWrong) {
       {"vip[0].instance[0].port", [](auto& v) { v[0].instances[0].port = 8080; }},
       {"vip[0].instance[0].address",
        [](auto& v) { v[0].forwarding = Forwarding::kNat, v[0].address = "2001:db8::1"; }},
+      {"vip[0].instance[0].port",
+       [](auto& v) {
+         v[0].forwarding = Forwarding::kNat, v[0].port = 0, v[0].instances[0].port = 80;
+       }},
+      {"vip[1].instance[0].address",
+       [](auto& v) {
+         v[0].forwarding = Forwarding::kNat, v.push_back(v[0]);
+         v[1].port = 81, v[1].name = "other";
+         for (auto& vip : v) vip.instances[0].port = 80;
+       }},
+      {"vip[1].instance[0].address",
+       [](auto& v) {
+         v[0].forwarding = Forwarding::kNat, v.push_back(v[0]);
+         v[1].port = 0, v[1].name = "other";
+       }},
       {"vip[0].m", [](auto& v) { v[0].m = 65; }},
       {"vip[0].least_share", [](auto& v) { v[0].least_share = 1.5; }},
       {"vip[0].load_full", [&](auto& v) { v[0].load_full = nan; }},
