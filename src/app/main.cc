@@ -33,6 +33,7 @@ constexpr Subcommand kSubcommands[] = {
     {"lb agent", "tell balancers the load of the instance beside it", run_lb_agent},
     {"lb apply", "give a running balancer other VIPs, see what changes", run_lb_apply},
     {"lb check", "is a balancer's configuration good?", run_lb_check},
+    {"lb decap", "open the balancer's tunnels on an instance", run_lb_decap},
     {"lb drain", "nothing new to an instance", run_lb_drain},
     {"lb ipvsadm", "ipvsadm's grammar, for a running balancer", run_lb_ipvsadm},
     {"lb load", "ask an instance's agent for its load", run_lb_load},

@@ -28,6 +28,7 @@ int run_config_show(const Arguments& arguments);
 int run_lb_agent(const Arguments& arguments);
 int run_lb_apply(const Arguments& arguments);
 int run_lb_check(const Arguments& arguments);
+int run_lb_decap(const Arguments& arguments);
 int run_lb_drain(const Arguments& arguments);
 int run_lb_ipvsadm(const Arguments& arguments);
 int run_lb_load(const Arguments& arguments);

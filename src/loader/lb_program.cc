@@ -78,13 +78,7 @@ Result<> check_pinned(const bpf_map* map, const std::string& path) {
 // Tells libbpf where each map lives: it takes what is there, or puts the new one there.
 Result<> pin_maps(bpf_object* object, const std::string& folder) {
   if (folder.empty()) return {};
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return fail_errno("make the folder " + folder, error.value());
-  struct statfs system{};
-  if (statfs(folder.c_str(), &system) != 0) return fail_errno("look at " + folder, errno);
-  if (static_cast<uint32_t>(system.f_type) != BPF_FS_MAGIC)
-    return fail(ErrorCode::kInvalid, folder + " is not in a BPF file system (mount -t bpf)");
+  if (const Result<> made = make_pins(folder); !made) return made;
   bpf_map* map = nullptr;
   bpf_object__for_each_map(map, object) {
     if (bpf_map__is_internal(map)) continue;
@@ -101,6 +95,17 @@ View view(const bpf_map* map) {
 }
 
 }  // namespace
+
+Result<> make_pins(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return fail_errno("make the folder " + folder, error.value());
+  struct statfs system{};
+  if (statfs(folder.c_str(), &system) != 0) return fail_errno("look at " + folder, errno);
+  if (static_cast<uint32_t>(system.f_type) != BPF_FS_MAGIC)
+    return fail(ErrorCode::kInvalid, folder + " is not in a BPF file system (mount -t bpf)");
+  return {};
+}
 
 std::optional<uint64_t> pinned_seed(const std::string& pins) {
   const int fd = bpf_obj_get((pins + "/seed").c_str());
@@ -243,6 +248,14 @@ Result<DecapProgram> DecapProgram::load() {
 
 Result<Attachment> DecapProgram::attach(uint32_t ifindex, AttachMode mode) const {
   return attach_xdp(fd(), ifindex, mode);
+}
+
+Result<Attachment> DecapProgram::take_over(const std::string& path) const {
+  Attachment attachment(bpf_obj_get(path.c_str()));
+  if (attachment.fd_ < 0) return fail_errno("open " + path, errno);
+  if (bpf_link_update(attachment.fd_, fd(), nullptr) != 0)
+    return fail_errno("take over " + path, errno);
+  return attachment;
 }
 
 int DecapProgram::fd() const { return bpf_program__fd(skeleton_->progs.decap); }

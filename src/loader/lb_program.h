@@ -53,6 +53,7 @@ class Attachment {
 
  private:
   friend class LbProgram;
+  friend class DecapProgram;
   int fd_ = -1;
 };
 
@@ -98,6 +99,9 @@ std::optional<uint64_t> pinned_seed(const std::string& pins);
 // Pinned attachments are called this and their interface's name.
 inline constexpr const char* kPinnedLink = "link-";
 
+// Makes the folder. kInvalid if it is not in a BPF file system.
+Result<> make_pins(const std::string& folder);
+
 // Removes the maps and attachments among the pins, which end unless somebody else holds them, and
 // nothing else.
 Result<> remove_pins(const std::string& pins);
@@ -107,6 +111,7 @@ class DecapProgram {
   static Result<DecapProgram> load();
 
   Result<Attachment> attach(uint32_t ifindex, AttachMode mode) const;
+  Result<Attachment> take_over(const std::string& path) const;  // as LbProgram's
   int fd() const;
 
   MapView<bl_balancer_key, uint8_t> balancers() const;
