@@ -20,9 +20,9 @@ namespace ballast::lb {
 struct LoadTarget {
   model::LoadSource source = model::LoadSource::kAgent;  // not kNone
   io::Address address;
-  std::string path = "/";  // of an HTTP request
-  std::string metric;      // kHttpJson: dotted path; kPrometheus: name, or name{label="value"}
-  double full = 1;         // the metric's value at which nothing is free
+  std::string path = "/";   // of an HTTP request
+  std::string metric = {};  // kHttpJson: dotted path; kPrometheus: name, or name{label="value"}
+  double full = 1;          // the metric's value at which nothing is free
 };
 
 // The last that was heard of one target, and how its polls went. What it did not tell is not there.
@@ -48,7 +48,7 @@ struct LoadState {
 
 struct LoadOptions {
   Nanos interval = 100 * kMillisecond;
-  std::string secret;                // the agents'; empty: kAgent targets are refused
+  std::string secret = {};           // the agents'; empty: kAgent targets are refused
   Nanos timeout = kSecond;           // of a TCP connection or an HTTP answer
   size_t most_answer = 1024 * 1024;  // bytes of an HTTP body; more is refused
 };
