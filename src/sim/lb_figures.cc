@@ -19,6 +19,7 @@ constexpr FigureKind<LbFigureOptions> kKinds[] = {
      heterogeneity_figure},
     {"convergence", "new flows after a change of all other load, over time", convergence_figure},
     {"flowsize", "all schemes by the flows' sizes and how long they last", flowsize_figure},
+    {"lost-balancer", "connections kept when one of two balancers is lost", lost_balancer_figure},
 };
 
 struct MetricKind {

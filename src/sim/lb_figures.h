@@ -40,6 +40,7 @@ Figure interval_figure(const LbFigureOptions& options);
 Figure heterogeneity_figure(const LbFigureOptions& options);
 Figure convergence_figure(const LbFigureOptions& options);
 Figure flowsize_figure(const LbFigureOptions& options);
+Figure lost_balancer_figure(const LbFigureOptions& options);
 
 std::vector<Setting> settings_of(const LbFigureOptions& options);
 // Geometrically from the least to the largest.

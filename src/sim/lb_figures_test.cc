@@ -138,5 +138,17 @@ TEST(LbFigures, SizesAndLawsAreTheColumns) {
   EXPECT_EQ(at(figure, "AWFD", "web-search"), at(figure, "AWFD", "0.2 MB"));
 }
 
+TEST(LbFigures, TheRingKeepsWhatTheTotalVariationAllowsAndTheSecondChanceMore) {
+  LbFigureOptions options = small();
+  options.instances = 40;
+  const Figure figure = lost_balancer_figure(options);
+  for (const std::string& most : figure.x) {
+    const double ring = at(figure, "ring", most);
+    EXPECT_NEAR(ring, at(figure, "1 - total variation", most), 0.7) << most;
+    EXPECT_GT(ring, at(figure, "AWFD, no ring", most) + 20) << most;
+    EXPECT_GT(at(figure, "ring and second chance", most), ring) << most;
+  }
+}
+
 }  // namespace
 }  // namespace ballast::sim
