@@ -47,7 +47,7 @@ BL_INLINE int bl_find_answer(struct bl_packet* packet) {
     bl_seen(connection);
     bl_advance_by_answer(connection, packet);
   }
-  packet->instance = instance;
+  bl_to_instance(packet, instance);
   packet->answer_address = &source->address;
   packet->answer_port_be = source->port_be;
   return BL_TO_CLIENT;

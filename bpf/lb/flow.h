@@ -31,7 +31,7 @@ BL_INLINE int bl_later_fragment(struct bl_packet* packet) {
   bl_fragment_key_of(packet, &key);
   const struct bl_fragment* fragment = bpf_map_lookup_elem(&fragments, &key);
   if (!fragment) return bl_refused(packet, BL_DROP_fragment_unknown);
-  bl_count(BL_EVENT_fragment);
+  bl_note(packet, BL_EVENT_fragment);
   bl_to_instance(packet, fragment->instance);
   if (!fragment->is_answer) return BL_TO_INSTANCE;
   packet->answer_address = &fragment->address;
@@ -39,7 +39,7 @@ BL_INLINE int bl_later_fragment(struct bl_packet* packet) {
 }
 
 BL_INLINE int bl_known(struct bl_packet* packet, struct bl_connection* connection) {
-  bl_count(BL_EVENT_known);
+  bl_note(packet, BL_EVENT_known);
   bl_seen(connection);
   bl_advance(connection, packet);
   packet->candidate = connection->candidate;
@@ -47,13 +47,13 @@ BL_INLINE int bl_known(struct bl_packet* packet, struct bl_connection* connectio
 }
 
 BL_INLINE int bl_newcomer(struct bl_packet* packet, struct bl_flow_hash hash) {
-  bl_count(BL_EVENT_newcomer);
+  bl_note(packet, BL_EVENT_newcomer);
   if (bl_answers(packet)) bl_open(packet, hash);
   return BL_TO_INSTANCE;
 }
 
 BL_INLINE int bl_first(struct bl_packet* packet, int is_late) {
-  bl_count(BL_EVENT_chosen);
+  bl_note(packet, BL_EVENT_chosen);
   if (is_late) bl_count(BL_EVENT_chosen_late);
   packet->is_first = 1;
   return BL_TO_INSTANCE;

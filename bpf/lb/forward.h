@@ -192,5 +192,6 @@ BL_INLINE int bl_forward(struct xdp_md* ctx, struct bl_packet* packet) {
   __builtin_memcpy(ethernet->h_source, instance->source_mac, ETH_ALEN);
   bl_count_traffic(&instance_counters, index, packet);
   if (instance->ifindex == 0 || instance->ifindex == ctx->ingress_ifindex) return XDP_TX;
+  packet->out_ifindex = instance->ifindex;
   return bpf_redirect(instance->ifindex, 0);
 }

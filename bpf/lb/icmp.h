@@ -51,7 +51,7 @@ BL_INLINE int bl_icmp_error(const struct xdp_md* ctx, struct bl_packet* packet, 
   packet->is_error = 1;
   const struct bl_connection* entry = bpf_map_lookup_elem(&connections, &packet->flow);
   if (entry) {
-    bl_count(BL_EVENT_icmp_error);
+    bl_note(packet, BL_EVENT_icmp_error);
     return bl_to_instance(packet, entry->instance);
   }
   const struct bl_vip* vip = bl_find_vip(&packet->flow);
@@ -60,7 +60,7 @@ BL_INLINE int bl_icmp_error(const struct xdp_md* ctx, struct bl_packet* packet, 
   __u32 instance = bl_find_newcomer(hash) & BL_WAY_INSTANCE;
   if (instance >= BL_MOST_INSTANCES) instance = bl_choose_known_elsewhere(vip, hash);
   if (instance >= BL_MOST_INSTANCES) return bl_drop(BL_DROP_no_instance);
-  bl_count(BL_EVENT_icmp_error);
+  bl_note(packet, BL_EVENT_icmp_error);
   return bl_to_instance(packet, instance);
 }
 
@@ -92,7 +92,7 @@ BL_INLINE int bl_answer_echo(struct xdp_md* ctx, const struct bl_packet* packet,
     __builtin_memcpy(&ip->daddr, &packet->flow.source, sizeof(ip->daddr));
   }
   bl_count(BL_EVENT_echo_answered);
-  return XDP_TX;
+  return bl_verdict(XDP_TX, BL_EVENT_echo_answered);
 }
 
 BL_INLINE int bl_is_error(__u8 family, __u8 type) {

@@ -125,14 +125,27 @@ const volatile __u32 newcomer_sets = BL_NEWCOMER_SETS;  // a power of two
 const volatile __u32 errors_per_second = BL_ERRORS_PER_SECOND;
 const volatile __u8 echo_is_answered = 1;
 
-// A stage's answers beside XDP's own.
+// A stage's verdict: one of these, or XDP's action, and above it one more than the counter that
+// says why, if bl_packet.counter does not.
 enum {
   BL_TO_INSTANCE = -1,  // bl_packet.instance
   BL_TO_CLIENT = -2,    // as from bl_packet.answer_address
+  BL_ACTION = 0xff,
+  BL_VERDICT_COUNTER = 8,
 };
+
+BL_INLINE int bl_verdict(int action, __u32 counter) {
+  return (int)(counter + 1) << BL_VERDICT_COUNTER | action;
+}
+
+BL_INLINE __u32 bl_counter_of(int verdict, const struct bl_packet* packet) {
+  const __u32 said = (__u32)verdict >> BL_VERDICT_COUNTER;
+  return said ? said - 1 : packet->counter;
+}
 
 BL_INLINE int bl_to_instance(struct bl_packet* packet, __u32 instance) {
   packet->instance = instance;
+  packet->has_instance = 1;
   return BL_TO_INSTANCE;
 }
 
@@ -141,12 +154,18 @@ BL_INLINE void bl_count(__u32 counter) {
   if (value) ++*value;
 }
 
+// Of a packet that goes on.
+BL_INLINE void bl_note(struct bl_packet* packet, __u8 counter) {
+  packet->counter = counter;
+  bl_count(counter);
+}
+
 BL_INLINE int bl_drop(__u32 reason) {
   bl_count(reason);
-  return XDP_DROP;
+  return bl_verdict(XDP_DROP, reason);
 }
 
 BL_INLINE int bl_pass(void) {
   bl_count(BL_EVENT_passed);
-  return XDP_PASS;
+  return bl_verdict(XDP_PASS, BL_EVENT_passed);
 }

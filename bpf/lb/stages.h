@@ -7,7 +7,7 @@
 #include "bpf/lb/to_client.h"
 #include "bpf/lib/parse.h"
 
-BL_INLINE int bl_balance(struct xdp_md* ctx, struct bl_packet* packet) {
+BL_INLINE int bl_judge(struct xdp_md* ctx, struct bl_packet* packet) {
   int verdict = XDP_PASS;
   switch (bl_parse(ctx, packet)) {
     case BL_PARSED_FLOW:
@@ -28,4 +28,8 @@ BL_INLINE int bl_balance(struct xdp_md* ctx, struct bl_packet* packet) {
   }
   if (verdict == BL_TO_CLIENT) return bl_to_client(ctx, packet);
   return verdict == BL_TO_INSTANCE ? bl_forward(ctx, packet) : verdict;
+}
+
+BL_INLINE int bl_balance(struct xdp_md* ctx, struct bl_packet* packet) {
+  return bl_judge(ctx, packet) & BL_ACTION;
 }

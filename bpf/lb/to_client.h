@@ -39,14 +39,16 @@ BL_INLINE int bl_to_client(struct xdp_md* ctx, struct bl_packet* packet) {
   if (is_ours && !bl_hop(ctx, packet)) return bl_drop(BL_DROP_hop_limit);
   if (!bl_nat_to_client(ctx, packet, packet->answer_address, packet->answer_port_be))
     return bl_drop(BL_DROP_extension_header);
-  bl_count(BL_EVENT_answer);
+  bl_note(packet, BL_EVENT_answer);
   if (!is_ours) {
     bl_count(BL_EVENT_answer_by_kernel);
-    return XDP_PASS;
+    return bl_verdict(XDP_PASS, BL_EVENT_answer_by_kernel);
   }
   struct ethhdr* ethernet = bl_data(ctx);
   if ((void*)(ethernet + 1) > bl_end(ctx)) return bl_drop(BL_DROP_malformed);
   __builtin_memcpy(ethernet->h_dest, route.dmac, ETH_ALEN);
   __builtin_memcpy(ethernet->h_source, route.smac, ETH_ALEN);
-  return route.ifindex == ctx->ingress_ifindex ? XDP_TX : bpf_redirect(route.ifindex, 0);
+  if (route.ifindex == ctx->ingress_ifindex) return XDP_TX;
+  packet->out_ifindex = route.ifindex;
+  return bpf_redirect(route.ifindex, 0);
 }

@@ -128,6 +128,7 @@ static __attribute__((noinline)) int bl_too_big(struct xdp_md* ctx, const struct
   }
   if (!is_answered || !bl_may_answer()) return bl_drop(BL_DROP_too_big);
   bl_count(BL_DROP_too_big_answered);
-  return packet->flow.family == BL_FAMILY_IPV4 ? bl_too_big_ipv4(ctx, packet, mtu)
-                                               : bl_too_big_ipv6(ctx, packet, mtu);
+  const int action = packet->flow.family == BL_FAMILY_IPV4 ? bl_too_big_ipv4(ctx, packet, mtu)
+                                                           : bl_too_big_ipv6(ctx, packet, mtu);
+  return bl_verdict(action, BL_DROP_too_big_answered);
 }

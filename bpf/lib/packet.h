@@ -66,13 +66,16 @@ struct bl_packet {
   __u8 is_fragment;
   __u8 is_error;  // ICMP; `flow` is the connection it quotes, as the client sends it
   __u8 tcp_flags;
-  __u8 reason;  // enum bl_counter
+  __u8 reason;   // enum bl_counter, of BL_PARSED_REFUSED
+  __u8 counter;  // likewise, of a packet that goes on
   __u8 traffic_class;
   __u16 candidate;  // bl_connection.candidate
   __u8 is_first;    // the flow was just given its instance
   __u8 has_ports;   // of its own
-  __u32 instance;   // where it goes, once that is known; of an answer, whence it comes
+  __u8 has_instance;
+  __u32 instance;  // where it goes, once that is known; of an answer, whence it comes
   __u16 answer_port_be;
+  __u32 out_ifindex;                        // of XDP_REDIRECT
   const struct bl_address* answer_address;  // the VIP's, of an answer of a NAT instance
 };
 

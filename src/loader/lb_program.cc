@@ -183,6 +183,7 @@ MapView<uint32_t, bl_owner> LbProgram::owners() const {
 MapView<uint32_t, bl_settings> LbProgram::settings() const {
   return view<MapView<uint32_t, bl_settings>>(skeleton_->maps.settings);
 }
+int LbProgram::captured_fd() const { return bpf_map__fd(skeleton_->maps.captured); }
 MapView<bl_vip_key, bl_nat_source> LbProgram::nat_sources() const {
   return view<MapView<bl_vip_key, bl_nat_source>>(skeleton_->maps.nat_sources);
 }

@@ -77,6 +77,7 @@ class LbProgram {
   MapView<bl_vip_key, bl_nat_source> nat_sources() const;
   MapView<uint32_t, bl_owner> owners() const;
   MapView<uint32_t, bl_settings> settings() const;  // one entry
+  int captured_fd() const;                          // of map "captured": capture.h reads it
   MapView<uint32_t, uint64_t> seed() const;
   MapView<bl_flow_key, bl_connection> connections() const;
   // The instance of a flow of which one packet was seen.
