@@ -84,6 +84,27 @@ def fill_large(net):
         for i in range(999)])
 
 
+def fill_ring(net, count):
+    """The first VIP chooses by a ring of its size; half of the flows are drawn anew. 0: no ring."""
+    size = {0: 0, 1: 251, 1000: 65521}[count]
+    pages = -(-size // 256)
+    net.put_many("bench", "ring_pages", [
+        (struct.pack("=I", page), b"".join(struct.pack("=HH", slot * 7919 % count, 0)
+                                           for slot in range(page * 256, page * 256 + 256)))
+        for page in range(pages)])
+    members = b"".join(struct.pack("=IIHH", 1 << 30, 1 << 30, (i + 1) % count, i)
+                       for i in range(count))
+    coupling = struct.pack("=II256H", size, count, *range(pages), *[0] * (256 - pages))
+    net.put("bench", "couplings", struct.pack("=I", 0), (coupling + members).ljust(12808, b"\0"))
+
+
+def new_by_ring(net, count):
+    fill_ring(net, count)
+    ns = statistics.median(measure(net, "balance_new", SYN) for _ in range(ROUNDS))
+    fill_ring(net, 0)
+    return ns
+
+
 def fill_connections(net):
     """A million connections, all but the few of the rounds before; how many there are."""
     measure(net, "balance_open", ACK, 2 * (CONNECTIONS - 64))
@@ -104,7 +125,9 @@ def measure_sizes(net):
     """Medians of raw nanoseconds by name."""
     fill_small(net)
     raw = rounds_of(net)
+    raw["new_l2_ring"] = new_by_ring(net, 1)
     fill_large(net)
+    raw["new_l2_ring_thousand"] = new_by_ring(net, 1000)
     raw |= {key: ns for key, ns in rounds_of(net, "_thousand").items() if key.endswith("thousand")}
     fill_connections(net)
     full = [(measure(net, "balance", ACK), measure(net, "balance_any", ACK),
