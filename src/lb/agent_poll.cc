@@ -45,12 +45,12 @@ void AgentPoll::forget(uint32_t id) {
   nonces_.erase(found);
 }
 
-void AgentPoll::read(const Take& take) {
+void AgentPoll::read(Nanos now, const Take& take) {
   for (const io::Fd& socket : sockets_)
-    if (socket.valid()) read(socket.get(), take);
+    if (socket.valid()) read(socket.get(), now, take);
 }
 
-void AgentPoll::read(int fd, const Take& take) {
+void AgentPoll::read(int fd, Nanos now, const Take& take) {
   char datagram[proto::kLoadReportSize + 1];
   for (int i = 0; i < kDatagramsPerTurn; ++i) {
     const ssize_t got = recv(fd, datagram, sizeof datagram, 0);
@@ -66,7 +66,7 @@ void AgentPoll::read(int fd, const Take& take) {
     const auto report = proto::decode_load_report(bytes, *nonce, secret_);
     const auto [id, sent] = asked->second;
     if (report) forget(id);
-    take(id, report, now_ns() - sent);
+    take(id, report, now - sent);
   }
 }
 

@@ -31,7 +31,7 @@ class AgentPoll {
   // that is refused the true answer may still come.
   using Take =
       std::function<void(uint32_t id, const Result<proto::LoadReport>& report, Nanos round_trip)>;
-  void read(const Take& take);
+  void read(Nanos now, const Take& take);
   uint64_t strays() const { return strays_; }
 
  private:
@@ -39,7 +39,7 @@ class AgentPoll {
     uint32_t id;
     Nanos sent;
   };
-  void read(int fd, const Take& take);
+  void read(int fd, Nanos now, const Take& take);
 
   proto::LoadSecret secret_;
   Random random_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -21,7 +22,8 @@ namespace {
 
 using model::LoadSource;
 
-constexpr Nanos kTick = kMillisecond;  // between looks for agents' answers
+// Polls leave and agents' answers are looked for no more often: each wakening has its price.
+constexpr Nanos kTick = 2 * kMillisecond;
 // To read JSON takes memory and time many times its size, and a figure needs little of it.
 constexpr size_t kMostJson = 64 * 1024;
 
@@ -75,7 +77,7 @@ class LoadSources::Impl {
 
   Result<uint32_t> add(const LoadTarget& target);
   void remove(uint32_t id);
-  const LoadState& state(uint32_t id) const { return slots_.at(id).state; }
+  const LoadState& state(uint32_t id) const { return slots_.at(id)->state; }
 
   size_t size() const { return slots_.size(); }
   const Histogram& lateness() const { return lateness_; }
@@ -100,13 +102,13 @@ class LoadSources::Impl {
   void hear(Slot& slot, const Result<CallAnswer>& answer);
   void hear_figure(Slot& slot, const CallAnswer& answer);
   static void refuse(Slot& slot, const std::string& why);
-  static void accept(Slot& slot);
+  static void accept(Slot& slot, Nanos now);
 
   io::Loop& loop_;
   LoadOptions options_;
   AgentPoll agents_;
   Turns turns_;
-  std::map<uint32_t, Slot> slots_;
+  boost::unordered_flat_map<uint32_t, std::unique_ptr<Slot>> slots_;  // by id
   std::map<std::string, uint32_t> by_key_;
   uint32_t next_id_ = 0;
   io::Loop::Timer timer_{};
@@ -118,10 +120,11 @@ Result<uint32_t> LoadSources::Impl::add(const LoadTarget& target) {
   if (const auto checked = check(target); !checked) return Unexpected(checked.error());
   const std::string key = key_of(target);
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
-    ++slots_.at(found->second).users;
+    ++slots_.at(found->second)->users;
     return found->second;
   }
-  Slot slot;
+  auto made = std::make_unique<Slot>();
+  Slot& slot = *made;
   slot.key = key;
   slot.target = target;
   if (target.source == LoadSource::kPrometheus) {
@@ -148,9 +151,9 @@ Result<uint32_t> LoadSources::Impl::add(const LoadTarget& target) {
                     : std::min(options_.most_answer, is_json ? kMostJson : options_.most_answer)};
     slot.caller = std::make_unique<Caller>(
         loop_, std::move(options),
-        [this, id](const Result<CallAnswer>& answer) { hear(slots_.at(id), answer); });
+        [this, id](const Result<CallAnswer>& answer) { hear(*slots_.at(id), answer); });
   }
-  slots_.emplace(id, std::move(slot));
+  slots_.emplace(id, std::move(made));
   by_key_[key] = id;
   turns_.add(id, options_.interval, now_ns());
   arm();
@@ -160,11 +163,11 @@ Result<uint32_t> LoadSources::Impl::add(const LoadTarget& target) {
 void LoadSources::Impl::remove(uint32_t id) {
   const auto found = slots_.find(id);
   BALLAST_CHECK(found != slots_.end());
-  if (--found->second.users > 0) return;
+  if (--found->second->users > 0) return;
   turns_.remove(id);
   agents_.forget(id);
-  by_key_.erase(found->second.key);
-  Caller::retire(std::move(found->second.caller));
+  by_key_.erase(found->second->key);
+  Caller::retire(std::move(found->second->caller));
   slots_.erase(found);
 }
 
@@ -172,23 +175,24 @@ void LoadSources::Impl::arm() {
   loop_.cancel(timer_);
   const auto due = turns_.next_due();
   if (!due) return;
-  const Nanos wait = std::max<Nanos>(0, *due - now_ns());
-  timer_ = loop_.after(agents_.is_waiting() ? std::min(wait, kTick) : wait, [this] { turn(); });
+  const Nanos wait = agents_.is_waiting() ? kTick : std::max(kTick, *due - now_ns());
+  timer_ = loop_.after(wait, [this] { turn(); });
 }
 
 void LoadSources::Impl::turn() {
   // Answers are fetched in batches: to be woken for each would cost more than to read it.
-  agents_.read([this](uint32_t id, const Result<proto::LoadReport>& report, Nanos round_trip) {
-    Slot& slot = slots_.at(id);
+  const Nanos now = now_ns();
+  agents_.read(now, [&](uint32_t id, const Result<proto::LoadReport>& report, Nanos round_trip) {
+    Slot& slot = *slots_.at(id);
     if (!report) return refuse(slot, report.error().message);
     take_report(slot.state, *report);
     round_trips_.record(round_trip);
-    accept(slot);
+    accept(slot, now);
   });
-  const Nanos now = now_ns();
-  while (const auto due = turns_.take(now)) {
-    lateness_.record(now - due->due);
-    ask(due->id, slots_.at(due->id), now);
+  const Nanos sent = now_ns();
+  while (const auto due = turns_.take(sent)) {
+    lateness_.record(sent - due->due);
+    ask(due->id, *slots_.at(due->id), sent);
   }
   arm();
 }
@@ -213,11 +217,11 @@ void LoadSources::Impl::refuse(Slot& slot, const std::string& why) {
   slot.state.error = why;
 }
 
-void LoadSources::Impl::accept(Slot& slot) {
+void LoadSources::Impl::accept(Slot& slot, Nanos now) {
   slot.is_asked = false;
   slot.state.missed = 0;
   ++slot.state.answers;
-  slot.state.heard_at = now_ns();
+  slot.state.heard_at = now;
   slot.state.error.clear();
 }
 
@@ -233,7 +237,7 @@ void LoadSources::Impl::hear(Slot& slot, const Result<CallAnswer>& answer) {
   const auto check = proto::parse_agent_check(answer->text);
   if (!check) return refuse(slot, check.error().message);
   take_check(slot.state, slot.is_down, slot.is_out, *check);
-  accept(slot);
+  accept(slot, now_ns());
 }
 
 void LoadSources::Impl::hear_figure(Slot& slot, const CallAnswer& answer) {
@@ -248,7 +252,7 @@ void LoadSources::Impl::hear_figure(Slot& slot, const CallAnswer& answer) {
         fmt::format("{} is {}, which no load can be",
                     slot.target.metric.empty() ? "the document" : slot.target.metric, *figure));
   slot.state.utilisation = std::min(*figure / slot.target.full, 1.0);
-  accept(slot);
+  accept(slot, now_ns());
 }
 
 Result<std::unique_ptr<LoadSources>> LoadSources::create(io::Loop& loop, LoadOptions options) {

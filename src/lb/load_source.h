@@ -68,7 +68,8 @@ class LoadSources {
 
   // How late each poll left, in nanoseconds after it was due.
   const Histogram& lateness() const;
-  // From an agent's poll until its answer was seen, in nanoseconds; looked for every millisecond.
+  // From an agent's poll until its answer was seen, in nanoseconds; looked for every two
+  // milliseconds.
   const Histogram& round_trips() const;
   // Datagrams that answered no question under way: late, recorded earlier, or no report.
   uint64_t strays() const;

@@ -1,9 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/turns.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace ballast::lb {
+namespace {
+
+bool is_later(const Turns::Turn& a, const Turns::Turn& b) { return a.due > b.due; }
+
+}  // namespace
+
+void Turns::push(uint32_t id, Nanos due) {
+  heap_.push_back({id, due});
+  std::ranges::push_heap(heap_, is_later);
+}
+
+void Turns::pop() {
+  std::ranges::pop_heap(heap_, is_later);
+  heap_.pop_back();
+}
+
+void Turns::drop_stale() {
+  while (!heap_.empty()) {
+    const auto found = places_.find(heap_.front().id);
+    if (found != places_.end() && found->second.due == heap_.front().due) return;
+    pop();
+  }
+}
 
 // The first time from `not_before` on that is at the place.
 Nanos Turns::at_phase(const Place& place, Nanos not_before) {
@@ -21,38 +46,33 @@ void Turns::add(uint32_t id, Nanos interval, Nanos now, bool now_too) {
   Place place{interval, phase, now};
   if (!now_too) place.due = at_phase(place, now);
   places_[id] = place;
-  due_.emplace(place.due, id);
+  push(id, place.due);
 }
 
-void Turns::remove(uint32_t id) {
-  const auto found = places_.find(id);
-  if (found == places_.end()) return;
-  due_.erase({found->second.due, id});
-  places_.erase(found);
-}
+void Turns::remove(uint32_t id) { places_.erase(id); }
 
 void Turns::hurry(uint32_t id, Nanos now) {
-  Place& place = places_.at(id);
-  due_.erase({place.due, id});
-  place.due = now;
-  due_.emplace(place.due, id);
+  places_.at(id).due = now;
+  push(id, now);
 }
 
 std::optional<Turns::Turn> Turns::take(Nanos now) {
-  if (due_.empty() || due_.begin()->first > now) return std::nullopt;
-  const auto [due, id] = *due_.begin();
-  due_.erase(due_.begin());
-  Place& place = places_.at(id);
+  drop_stale();
+  if (heap_.empty() || heap_.front().due > now) return std::nullopt;
+  const Turn turn = heap_.front();
+  pop();
+  Place& place = places_.at(turn.id);
   // Half an interval at least after a turn that was out of its place.
-  place.due = at_phase(place, due + place.interval / 2 + 1);
+  place.due = at_phase(place, turn.due + place.interval / 2 + 1);
   if (place.due <= now) place.due = at_phase(place, now + 1);
-  due_.emplace(place.due, id);
-  return Turn{id, due};
+  push(turn.id, place.due);
+  return turn;
 }
 
-std::optional<Nanos> Turns::next_due() const {
-  if (due_.empty()) return std::nullopt;
-  return due_.begin()->first;
+std::optional<Nanos> Turns::next_due() {
+  drop_stale();
+  if (heap_.empty()) return std::nullopt;
+  return heap_.front().due;
 }
 
 }  // namespace ballast::lb

@@ -3,11 +3,10 @@
 // however many come and go. Pure.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
-#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -30,7 +29,7 @@ class Turns {
   // The earliest that is due by now; its next turn is set. Turns that went by without a call are
   // not made up for: they would come all at once.
   std::optional<Turn> take(Nanos now);
-  std::optional<Nanos> next_due() const;
+  std::optional<Nanos> next_due();
 
  private:
   struct Place {
@@ -39,9 +38,13 @@ class Turns {
     Nanos due;
   };
   static Nanos at_phase(const Place& place, Nanos not_before);
+  void push(uint32_t id, Nanos due);
+  void pop();
+  void drop_stale();
 
-  std::map<uint32_t, Place> places_;
-  std::set<std::pair<Nanos, uint32_t>> due_;
+  boost::unordered_flat_map<uint32_t, Place> places_;  // by id
+  // A heap, the earliest first. One whose `due` is not that of its place is stale.
+  std::vector<Turn> heap_;
   uint64_t added_ = 0;
 };
 
