@@ -117,6 +117,15 @@ class Network:
         self.inside(host, "ip", "link", "set", "dev", interface, "xdpdrv", "pinned",
                     self.pins / program / program)
 
+    def pass_through(self, host, interface):
+        """XDP_TX on a veth needs a program on its peer: one that opens no tunnel."""
+        folder = self.pins / "through"
+        if not folder.exists():
+            folder.mkdir()
+            bpftool("prog", "loadall", OBJECTS / "decap.bpf.o", folder, "type", "xdp")
+        self.inside(host, "ip", "link", "set", "dev", interface, "xdpdrv", "pinned",
+                    folder / "decap")
+
     def put(self, program, table, key, value):
         bpftool("map", "update", "pinned", self.pins / program / table, "key", *hex_bytes(key),
                 "value", *hex_bytes(value))
