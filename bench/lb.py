@@ -61,6 +61,7 @@ def known(net, program, method):
 
 def measure_all(net, name=""):
     return {"nothing": measure(net, "nothing", ACK),
+            "tap_off": measure(net, "tap_off", ACK),
             "parse": measure(net, "parse", ACK),
             "restore": measure(net, "restore", ACK),
             "restore_ipip": measure(net, "restore_ipip", ACK),
@@ -151,7 +152,7 @@ def main():
     finally:
         net.close()
     parse = raw["parse"] - raw["nothing"]
-    cost = {"parse": parse}
+    cost = {"parse": parse, "tap_off": raw["tap_off"] - raw["nothing"]}
     for name, ns in raw.items():
         if "_l2" in name or "known_ipip" in name:
             cost[name] = ns - raw["restore_ipip" if "ipip" in name else "restore"]

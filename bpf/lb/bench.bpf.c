@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // The packet path as a test-run with `repeat` can measure it: each program leaves the packet as it
 // found it. `restore` alone is what that costs.
-#include "bpf/lb/stages.h"
+#include "bpf/lb/tap.h"
 
 enum { BL_KEPT = 54 };  // Ethernet and the larger IP header
 
@@ -35,6 +35,13 @@ BL_INLINE int bl_measure(struct xdp_md* ctx, int overhead, int is_balanced) {
 
 SEC("xdp")
 int nothing(struct xdp_md* ctx) { return XDP_TX; }
+
+// What every packet pays for the tap while it is off.
+SEC("xdp")
+int tap_off(struct xdp_md* ctx) {
+  __u32 length;
+  return bl_draw(&length) ? XDP_ABORTED : XDP_TX;
+}
 
 SEC("xdp")
 int parse(struct xdp_md* ctx) {

@@ -6,7 +6,7 @@
 #include <linux/udp.h>
 
 #include "bpf/lb/nat.h"
-#include "bpf/lb/too_big.h"
+#include "bpf/lb/own_error.h"
 #include "bpf/lib/checksum.h"
 #include "wire/flow_hash.h"
 #include "wire/tunnel.h"
@@ -182,7 +182,7 @@ BL_INLINE int bl_forward(struct xdp_md* ctx, struct bl_packet* packet) {
   if (candidate) overhead += bl_naming_size(instance->family == BL_FAMILY_IPV4);
   if (instance->mtu && packet->ip_length + overhead > instance->mtu)
     return bl_too_big(ctx, packet, instance->mtu - overhead);
-  if (!bl_hop(ctx, packet)) return bl_drop(BL_DROP_hop_limit);
+  if (!bl_hop(ctx, packet)) return bl_out_of_hops(ctx, packet);
   if (overhead && !bl_tunnel(ctx, packet, instance, candidate)) return bl_drop(BL_DROP_no_room);
   if (instance->method == BL_METHOD_NAT && !bl_nat_to_instance(ctx, packet, instance))
     return bl_drop(BL_DROP_extension_header);

@@ -36,7 +36,7 @@ BL_INLINE int bl_to_client(struct xdp_md* ctx, struct bl_packet* packet) {
   if (found == BPF_FIB_LKUP_RET_FRAG_NEEDED && !bl_may_be_cut(ctx, packet))
     return bl_too_big(ctx, packet, route.mtu_result);
   const int is_ours = found == BPF_FIB_LKUP_RET_SUCCESS && packet->ip_offset == ETH_HLEN;
-  if (is_ours && !bl_hop(ctx, packet)) return bl_drop(BL_DROP_hop_limit);
+  if (is_ours && !bl_hop(ctx, packet)) return bl_out_of_hops(ctx, packet);
   if (!bl_nat_to_client(ctx, packet, packet->answer_address, packet->answer_port_be))
     return bl_drop(BL_DROP_extension_header);
   bl_note(packet, BL_EVENT_answer);

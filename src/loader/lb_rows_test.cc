@@ -35,6 +35,9 @@ std::vector<Row> rows() {
   other.destination = "192.0.2.77";
   Ipv4 last_hop;
   last_hop.ttl = 1;
+  Ipv4 last_fragment = last_hop;
+  last_fragment.protocol = IPPROTO_UDP;
+  last_fragment.fragment = 0x2000;
   Ipv4 later;
   later.fragment = 100;
   Ipv4 later_other = later;
@@ -73,7 +76,11 @@ std::vector<Row> rows() {
       {"SCTP", packet4(tcp(kSyn), sctp), XDP_PASS, {}, passed},
       {"ARP", with(with(kSynPacket, 12, 8), 13, 6), XDP_PASS, {}, passed},
       {"version 5", with(kSynPacket, 14, 0x55), XDP_PASS, {}, passed},
-      {"last hop", packet4(tcp(kSyn), last_hop), XDP_DROP, {}, {{"chosen", 1}, {"hop_limit", 1}}},
+      {"last hop of a fragment",
+       packet4(udp(), last_fragment),
+       XDP_DROP,
+       {},
+       {{"chosen", 1}, {"hop_limit", 1}}},
       {"header length 4", with(kSynPacket, 14, 0x44), XDP_DROP, {}, malformed},
       {"length below the header's", with(kSynPacket, 17, 19), XDP_DROP, {}, malformed},
       {"length beyond the packet", with(kSynPacket, 17, 41), XDP_DROP, {}, malformed},
@@ -213,6 +220,52 @@ TEST_F(LbTest, WhatDoesNotFitIsAnsweredInIpv6) {
   EXPECT_EQ(ip[46] << 8 | ip[47], 1452);
   // The pseudo header's length and next header, then the addresses and the message.
   EXPECT_EQ(checksum(ip + 8, 1272, 1240 + IPPROTO_ICMPV6), 0);
+}
+
+TEST_F(LbTest, TheSenderIsToldThatItsHopsAreUsedUp) {
+  Ipv4 last_hop;
+  last_hop.ttl = 1;
+  for (const size_t payload : {0, 3, 400, 1400}) {
+    const Bytes in = packet4(tcp(kSyn, 1, 80, payload), last_hop);
+    const TestRun done = run(in);
+    ASSERT_EQ(done.action, XDP_TX);
+    const size_t quote = std::min<size_t>((in.size() - 14) / 4 * 4, 548);
+    ASSERT_EQ(done.packet.size(), 14 + 28 + quote);
+    const uint8_t* ip = &done.packet[14];
+    EXPECT_EQ(Bytes(&done.packet[0], &done.packet[6]), Bytes(&in[6], &in[12]));
+    EXPECT_EQ(checksum(ip, 20), 0);
+    EXPECT_EQ(ip[2] << 8 | ip[3], static_cast<int>(28 + quote));
+    EXPECT_EQ(Bytes(ip + 12, ip + 20), Bytes(&in[30], &in[34]) + Bytes(&in[26], &in[30]));
+    EXPECT_EQ(Bytes({ip[20], ip[21]}), Bytes({11, 0}));
+    EXPECT_EQ(checksum(ip + 20, 8 + quote), 0);
+    EXPECT_EQ(Bytes(ip + 28, ip + 28 + quote), Bytes(&in[14], &in[14] + quote));
+  }
+  for (const size_t payload : {0, 1, 1400}) {
+    Bytes in = packet6(tcp(kSyn, 1, 80, payload));
+    in[21] = 1;
+    const TestRun done = run(in);
+    ASSERT_EQ(done.action, XDP_TX);
+    const size_t quote = std::min<size_t>((in.size() - 14) / 4 * 4, 1232);
+    ASSERT_EQ(done.packet.size(), 14 + 48 + quote);
+    const uint8_t* ip = &done.packet[14];
+    EXPECT_EQ(Bytes(ip + 8, ip + 40), Bytes(&in[38], &in[54]) + Bytes(&in[22], &in[38]));
+    EXPECT_EQ(Bytes({ip[40], ip[41]}), Bytes({3, 0}));
+    EXPECT_EQ(Bytes(ip + 44, ip + 48), Bytes(4));
+    EXPECT_EQ(checksum(ip + 8, 40 + quote, static_cast<uint32_t>(8 + quote + IPPROTO_ICMPV6)), 0);
+  }
+  EXPECT_EQ(count(BL_DROP_hop_limit_answered), 7U);
+}
+
+TEST_F(LbTest, ErrorsAreNoMoreThanTheBudget) {
+  LbSettings few{kSeed, 1024, 1024, 64};
+  few.errors_per_second = 2;
+  load(few);
+  if (IsSkipped()) return;
+  Ipv4 last_hop;
+  last_hop.ttl = 1;
+  for (int i = 0; i < 100; ++i) run(packet4(tcp(kSyn), last_hop));
+  EXPECT_GE(count(BL_DROP_hop_limit), 90U);
+  EXPECT_GE(count(BL_DROP_hop_limit_answered), 2U);
 }
 
 TEST_F(LbTest, AnErrorGoesWhereTheConnectionGoesThatItQuotes) {

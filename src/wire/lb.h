@@ -198,6 +198,7 @@ BL_ASSERT(sizeof(struct bl_traffic) == 24);
   X(too_big, "does not fit after encapsulation, and no answer may be given")                 \
   X(too_big_answered, "does not fit after encapsulation; the sender was told the MTU")       \
   X(hop_limit, "the time to live or hop limit is used up")                                   \
+  X(hop_limit_answered, "the time to live or hop limit is used up; the sender was told")     \
   X(quote, "an ICMP error that quotes no packet of the VIP it came to, or too little of it") \
   X(no_room, "the driver left no room for the outer header")
 
