@@ -116,8 +116,10 @@ BL_INLINE int bl_error_ipv6(struct xdp_md* ctx, const struct bl_packet* packet, 
   return XDP_TX;
 }
 
-static __attribute__((noinline)) int bl_send_error(struct xdp_md* ctx,
-                                                   const struct bl_packet* packet, __u32 mtu) {
+// Not static: the verifier looks at it once, not for every way that leads here.
+__attribute__((noinline)) int bl_send_error(struct xdp_md* ctx, const struct bl_packet* packet,
+                                            __u32 mtu) {
+  if (!packet) return XDP_DROP;
   return packet->flow.family == BL_FAMILY_IPV4 ? bl_error_ipv4(ctx, packet, mtu)
                                                : bl_error_ipv6(ctx, packet, mtu);
 }
