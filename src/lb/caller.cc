@@ -141,7 +141,7 @@ void Caller::on_closed(const std::string& cause) {
   finish(fail(ErrorCode::kUnavailable, (was_connected ? "" : "connect: ") + cause));
 }
 
-void Caller::finish(Result<CallAnswer> answer) {
+void Caller::finish(const Result<CallAnswer>& answer) {
   if (!is_busy_) return;
   is_busy_ = false;
   loop_.cancel(timer_);

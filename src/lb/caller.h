@@ -61,7 +61,7 @@ class Caller final : public io::StreamSink, public io::Loop::Disposable {
  private:
   void connect();
   void stop();
-  void finish(Result<CallAnswer> answer);
+  void finish(const Result<CallAnswer>& answer);
   size_t on_line(std::string_view data);
   size_t on_http(std::string_view data);
   void acknowledge_at_once();
