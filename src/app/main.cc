@@ -32,6 +32,7 @@ constexpr Subcommand kSubcommands[] = {
     {"plan", "how many cache nodes, how large, for a workload", run_plan},
     {"lb agent", "tell balancers the load of the instance beside it", run_lb_agent},
     {"lb apply", "give a running balancer other VIPs, see what changes", run_lb_apply},
+    {"lb capture", "packets as the balancer took and left them, as pcapng", run_lb_capture},
     {"lb check", "is a balancer's configuration good?", run_lb_check},
     {"lb decap", "open the balancer's tunnels on an instance", run_lb_decap},
     {"lb drain", "nothing new to an instance", run_lb_drain},

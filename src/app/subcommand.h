@@ -27,6 +27,7 @@ int run_config_check(const Arguments& arguments);
 int run_config_show(const Arguments& arguments);
 int run_lb_agent(const Arguments& arguments);
 int run_lb_apply(const Arguments& arguments);
+int run_lb_capture(const Arguments& arguments);
 int run_lb_check(const Arguments& arguments);
 int run_lb_decap(const Arguments& arguments);
 int run_lb_drain(const Arguments& arguments);
