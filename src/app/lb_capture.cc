@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // ballast lb capture: packets drawn at random as the packet path saw and left them, with what it
 // did, as pcapng.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <net/if.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,7 +22,8 @@
 #include "app/lb_client.h"
 #include "app/subcommand.h"
 #include "base/clock.h"
-#include "loader/capture_tap.h"
+#include "io/fd.h"
+#include "loader/capture.h"
 #include "loader/lb_program.h"
 #include "proto/pcapng.h"
 
@@ -78,14 +83,16 @@ class Writer {
   }
 
   // A packet is written when it has left; until then its arrival waits.
-  void take(int cpu, const bl_capture_event& event, std::span<const uint8_t> bytes) {
+  void take(const bl_capture_event& event, std::span<const uint8_t> bytes) {
     if (is_done()) return;
     if (event.has_left == 0) {
-      waiting_[cpu] = {event, {bytes.begin(), bytes.end()}};
+      // Those whose second event was lost.
+      if (waiting_.size() >= kMostWaiting) waiting_.clear();
+      waiting_[event.number] = {event, {bytes.begin(), bytes.end()}};
       return;
     }
-    const auto arrival = waiting_.find(cpu);
-    if (arrival == waiting_.end() || arrival->second.event.number != event.number) return;
+    const auto arrival = waiting_.find(event.number);
+    if (arrival == waiting_.end()) return;
     const Event came = std::move(arrival->second);
     waiting_.erase(arrival);
     if (!asked_.vip.empty() && vip_of(event) != asked_.vip) return;
@@ -99,6 +106,7 @@ class Writer {
   uint64_t packets() const { return packets_; }
 
  private:
+  static constexpr size_t kMostWaiting = 4096;
   struct Event {
     bl_capture_event event{};
     std::vector<uint8_t> bytes = {};
@@ -160,18 +168,31 @@ class Writer {
   const Asked& asked_;
   std::map<uint32_t, InstanceName> names_;
   uint64_t offset_;
-  std::map<int, Event> waiting_;  // by CPU
+  std::map<uint64_t, Event> waiting_;  // by the packet's number
   std::map<uint32_t, uint32_t> interfaces_;
   uint64_t packets_ = 0;
   bool has_failed_ = false;
 };
 
+// Two readers would take each other's packets. The kernel lets go of it whatever ends the process.
+Result<io::Fd> lock(const std::string& pins) {
+  io::Fd folder(open(pins.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid())
+    return fail(ErrorCode::kState, fmt::format("{}: no balancer has its tables there ({})", pins,
+                                               std::strerror(errno)));
+  if (flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorCode::kState, pins + ": another capture runs");
+  return folder;
+}
+
 Result<> capture(const Asked& asked, const LbClient& client, std::FILE* file) {
+  const auto locked = lock(asked.pins);
+  if (!locked) return Unexpected(locked.error());
   Writer writer(file, asked, names_of_instances(client));
-  const auto tap = loader::CaptureTap::open(
-      {asked.pins, asked.one_in, asked.length},
-      [&writer](int cpu, const bl_capture_event& event, std::span<const uint8_t> bytes) {
-        writer.take(cpu, event, bytes);
+  const auto tap = loader::Capture::open(
+      asked.pins, {asked.one_in, asked.length},
+      [&writer](const bl_capture_event& event, std::span<const uint8_t> bytes) {
+        writer.take(event, bytes);
       });
   if (!tap) return Unexpected(tap.error());
   while (is_over == 0 && !writer.is_done()) {

@@ -50,6 +50,7 @@ Capture::Capture(int settings_fd, Visit visit)
 Capture::~Capture() {
   set(settings_fd_, {});
   close(settings_fd_);
+  if (captured_fd_ >= 0) close(captured_fd_);
 }
 
 Result<std::unique_ptr<Capture>> Capture::open(int settings_fd, int captured_fd,
@@ -74,7 +75,11 @@ Result<std::unique_ptr<Capture>> Capture::open(const std::string& pins,
     return fail_errno("open the balancer's maps in " + pins, errno);
   }
   auto made = open(settings_fd, captured_fd, settings, std::move(visit));
-  close(captured_fd);
+  // Closing it would take the rings out of the map again.
+  if (made)
+    (*made)->captured_fd_ = captured_fd;
+  else
+    close(captured_fd);
   return made;
 }
 

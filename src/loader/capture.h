@@ -46,6 +46,7 @@ class Capture {
                                                const CaptureSettings& settings, Visit visit);
 
   int settings_fd_;
+  int captured_fd_ = -1;  // if opened here
   Visit visit_;
   uint64_t lost_ = 0;
   std::unique_ptr<Ring> ring_;

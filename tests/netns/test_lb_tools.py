@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of a running balancer before real servers: status, trace, ipvsadm, drain, capture,
+and /metrics as promtool reads it."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from control import VIPS, Balancer, build, vip
+from harness import ROOT, ballast_binary, wait_until
+from network import NGINX, Network, Unavailable
+
+sys.path.insert(0, str(ROOT / "tests/faults"))
+from test_metrics import promtool  # noqa: E402
+
+
+@pytest.fixture(name="balancer")
+def running_balancer():
+    for tool in (NGINX, "curl"):
+        if not shutil.which(tool):
+            pytest.skip(f"there is no {tool}")
+    try:
+        net = Network()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    balancer = None
+    try:
+        build(net)
+        balancer = Balancer(net, [vip(scheduler="static", health="http", health_path="/name")],
+                            admin="127.0.0.1:9480")
+        balancer.wait_weights("both are up", web0=True, web1=True)
+        yield balancer
+    finally:
+        if balancer:
+            balancer.stop()
+        net.close()
+
+
+def ask(balancer, *words, status=0, stdin=None):
+    done = subprocess.run([ballast_binary(), "lb", *words], input=stdin, capture_output=True,
+                          text=True, timeout=30, check=False,
+                          env={"BALLAST_LB_API": str(balancer.api)})
+    assert done.returncode == status, done.stderr
+    return done.stdout
+
+
+def fetch(balancer, times, local_port=None):
+    """Names of the instances that answered."""
+    names = []
+    for i in range(times):
+        port = ["--local-port", str(local_port + i)] if local_port else []
+        names.append(balancer.net.inside("client", "curl", "-s", "-m", "5", *port,
+                                         f"http://{VIPS[0]}/name").stdout)
+    return names
+
+
+def test_trace_tells_where_a_flow_goes_before_it_goes(balancer):
+    said = []
+    for port in range(41000, 41012):
+        told = json.loads(ask(balancer, "trace", "--json", "tcp", f"10.0.0.3:{port}",
+                              f"{VIPS[0]}:80"))
+        said.append(told["instance"])
+    assert set(said) == {"web0", "web1"}
+    assert fetch(balancer, 12, 41000) == said
+    assert "no instance" in ask(balancer, "trace", "tcp", "10.0.0.3:1", "192.0.2.9:80", status=1)
+
+
+def test_drain_and_ipvsadm_move_new_flows(balancer):
+    assert "web0" in ask(balancer, "drain", "web", "web0")
+    balancer.wait_weights("drained", web0=False, web1=True)
+    assert set(fetch(balancer, 8)) == {"web1"}
+    ask(balancer, "undrain", "web", "web0")
+    balancer.wait_weights("back", web0=True, web1=True)
+    saved = ask(balancer, "ipvsadm", "-S", "-n")
+    assert f"-a -t {VIPS[0]}:80 -r 10.0.0.10:80 -g -w 1" in saved.splitlines()
+    ask(balancer, "ipvsadm", "-e", "-t", f"{VIPS[0]}:80", "-r", "10.0.0.11", "-w", "0")
+    balancer.wait_weights("weight 0 drains", web0=True, web1=False)
+    assert set(fetch(balancer, 8)) == {"web0"}
+    ask(balancer, "ipvsadm", "-A", "-t", "192.0.2.7:80", "-s", "rr")
+    ask(balancer, "ipvsadm", "-D", "-t", f"{VIPS[0]}:80")
+    assert ask(balancer, "ipvsadm", "-S") == "-A -t 192.0.2.7:80 -s rr\n"
+    ask(balancer, "ipvsadm", "-C")
+    ask(balancer, "ipvsadm", "-R", stdin=saved)
+    assert ask(balancer, "ipvsadm", "-S") == saved
+    listed = ask(balancer, "ipvsadm", "-Ln")
+    assert f"TCP  {VIPS[0]}:80" in listed and "10.0.0.10:80" in listed
+    status = ask(balancer, "status")
+    assert "web0" in status or "10.0.0.10" in status
+
+
+def test_apply_shows_first_and_refuses_whole_files(balancer, tmp_path):
+    file = tmp_path / "vips.json"
+    wanted = vip(scheduler="ecmp", names=("web0",))
+    file.write_text(json.dumps({"vip": [wanted]}), "utf-8")
+    before = balancer.get("/v1/config")
+    shown = ask(balancer, "apply", "-f", str(file), "--dry-run")
+    assert "- instance web1" in shown and "scheduler static -> ecmp" in shown
+    assert balancer.get("/v1/config") == before
+    assert ask(balancer, "apply", "-f", "-", stdin=file.read_text("utf-8")) == shown
+    after = balancer.get("/v1/config")
+    assert after["generation"] == before["generation"] + 1
+    ask(balancer, "apply", "-f", "-", stdin=json.dumps({"vip": [{**wanted, "instance": []}]}),
+        status=2)
+    assert balancer.get("/v1/config") == after
+
+
+def test_a_capture_holds_packets_with_their_verdicts(balancer, tmp_path):
+    file = tmp_path / "out.pcapng"
+    words = ["nsenter", f"--net=/run/netns/{balancer.net.space('lb')}", ballast_binary(), "lb",
+             "capture", "-w", file, "--one-in", "1", "--vip", "web", "--pins", balancer.pins]
+    with subprocess.Popen(words, env={"BALLAST_LB_API": str(balancer.api)},
+                          stderr=subprocess.PIPE, text=True) as capture:
+        def has_packets():
+            fetch(balancer, 1)
+            return file.exists() and file.stat().st_size > 1000
+        try:
+            wait_until(has_packets, what="packets in the file")
+            second = subprocess.run([*words[:2], ballast_binary(), "lb", "capture", "-w",
+                                     tmp_path / "second", "--pins", balancer.pins],
+                                    capture_output=True, text=True, timeout=30, check=False)
+            assert second.returncode == 1 and "another capture runs" in second.stderr
+        finally:
+            capture.send_signal(signal.SIGINT)
+            said = capture.communicate(timeout=20)[1]
+        assert capture.returncode == 0, said
+    data = file.read_bytes()
+    assert b"vip web, instance web" in data and b"eth0" in data
+    if shutil.which("tcpdump"):
+        shown = subprocess.run(["tcpdump", "-nr", file], capture_output=True, text=True,
+                               timeout=30, check=False)
+        assert shown.returncode == 0, shown.stderr
+        assert f"> {VIPS[0]}.80: Flags [S]" in shown.stdout
+
+
+def test_metrics_are_good_and_move(balancer):
+    fetch(balancer, 10)
+
+    def metrics():
+        return balancer.net.inside("lb", "curl", "-s", "http://127.0.0.1:9480/metrics").stdout
+
+    def flows():
+        return sum(float(line.rsplit(" ", 1)[1]) for line in metrics().splitlines()
+                   if line.startswith("ballast_lb_instance_flows_total{"))
+
+    wait_until(lambda: flows() >= 10, 10, "the flows are counted")
+    text = metrics()
+    assert 'ballast_lb_instance_up{vip="web",instance="web0"} 1' in text
+    assert 'ballast_lb_vip_instances_usable{vip="web"} 2' in text
+    told = subprocess.run([promtool(), "check", "metrics"], input=text, capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert told.returncode == 0 and not told.stderr, told.stderr
+    ready = balancer.net.inside("lb", "curl", "-s", "http://127.0.0.1:9480/readyz?verbose").stdout
+    assert ready == "[+] running\n[+] vip web\nready\n"
