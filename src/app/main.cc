@@ -39,7 +39,7 @@ constexpr Subcommand kSubcommands[] = {
     {"lb ipvsadm", "ipvsadm's grammar, for a running balancer", run_lb_ipvsadm},
     {"lb load", "ask an instance's agent for its load", run_lb_load},
     {"lb maintain", "take an instance out at once", run_lb_maintain},
-    {"lb run", "the load balancer", run_lb_run},
+    {"lb run", "balance connections over instances by the load they have", run_lb_run},
     {"lb status", "VIPs, instances, load, weights, connections, rates", run_lb_status},
     {"lb trace", "which instance a flow goes to, and why", run_lb_trace},
     {"lb undrain", "end drain or maintenance of an instance", run_lb_undrain},

@@ -10,7 +10,7 @@ from harness import wait_until
 # come back; says the names of the servers whose connections are still good.
 HOLDER = """
 import asyncio, collections, resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (40_000, 40_000))
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
 async def connect(gate):
@@ -41,7 +41,7 @@ asyncio.run(main())
 # Says its name to each connection, then echoes.
 ECHO = """
 import asyncio, resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (40_000, 40_000))
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
 async def serve(reader, writer):
     writer.write(sys.argv[1].encode() + b'\\n')
