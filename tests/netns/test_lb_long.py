@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ten thousand open connections, and everything a day may bring: none of them moves."""
 
+import json
 import random
 import subprocess
 import threading
@@ -19,8 +20,7 @@ import os, random, socket, struct, sys
 target, gateway, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 out.bind(('eth0', 0))
-own = open('/sys/class/net/eth0/address').read().strip().replace(':', '')
-head = bytes.fromhex(gateway + own) + b'\\x08\\x00'
+head = bytes.fromhex(gateway) + out.getsockname()[4] + bytes([8, 0])
 def summed(data):
     total = sum(struct.unpack(f'>{len(data) // 2}H', data))
     total = (total & 0xffff) + (total >> 16)
@@ -48,8 +48,8 @@ class Flood:
     """A million SYNs to the VIP, in processes of their own."""
 
     def __init__(self, net, count=SYNS, senders=2):
-        link = net.inside("lb", "cat", "/sys/class/net/eth0/address").stdout
-        gateway = link.strip().replace(":", "")
+        link = json.loads(net.inside("lb", "ip", "-j", "link", "show", "eth0").stdout)
+        gateway = link[0]["address"].replace(":", "")
         self.processes = [subprocess.Popen(  # pylint: disable=consider-using-with
             ["nsenter", f"--net=/run/netns/{net.space('client')}", "/usr/bin/python3", "-c", FLOOD,
              VIPS[0], gateway, str(count // senders)], stdout=subprocess.PIPE, text=True)
