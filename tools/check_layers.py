@@ -13,7 +13,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 PURE_LAYER = 1
 IMPURE_HEADERS = re.compile(
     r"^(thread|mutex|shared_mutex|condition_variable|future|fstream|iostream|filesystem|chrono|"
-    r"ctime|time\.h|unistd\.h|fcntl\.h|poll\.h|pthread\.h|netdb\.h|sys/.*|netinet/.*|arpa/.*)$")
+    r"ctime|time\.h|unistd\.h|fcntl\.h|poll\.h|pthread\.h|netdb\.h|sys/.*|netinet/.*"
+    # inet_pton and inet_ntop only read and write text.
+    r"|arpa/(?!inet\.h).*)$")
 IMPURE_CALLS = re.compile(r"\b(now_ns|system_seed|getenv|fopen|clock_gettime|log_\w+)\s*\(")
 SYSTEM_INCLUDE_FOLDERS = {"arpa", "asm", "bpf", "linux", "net", "netinet", "pcap", "sys", "xdp"}
 

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <string>
 
-#include "base/units.h"
 #include "base/clock.h"
+#include "base/units.h"
 
 namespace ballast::app {
 

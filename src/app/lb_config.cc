@@ -73,10 +73,18 @@ Result<std::string> text_of(const json& value, FieldForm form) {
   return joined;
 }
 
-// Sets the fields that `object` has; `list` names a key that the caller reads itself.
+// Where an object stands; `list` names a key of it that the caller reads itself.
+struct Place {
+  const Document& document;
+  std::string path;
+  const char* list = nullptr;
+};
+
+// Sets the fields that `object` has.
 template <typename Item>
 Result<> read_fields(const json& object, std::span<const Field<Item>> fields, Item& item,
-                     const Document& document, const std::string& path, const char* list) {
+                     const Place& place) {
+  const auto& [document, path, list] = place;
   if (!object.is_object()) return wrong(document, path, "must be a table of keys");
   for (const auto& [key, value] : object.items()) {
     if (list != nullptr && key == list) continue;
@@ -102,7 +110,7 @@ Result<std::vector<model::Vip>> vips_of(const json& root, const Document& docume
     const std::string path = fmt::format("vip[{}]", i);
     model::Vip& vip = vips.emplace_back();
     const Result<> read =
-        read_fields(list[i], model::vip_fields(), vip, document, path, "instance");
+        read_fields(list[i], model::vip_fields(), vip, {document, path, "instance"});
     if (!read) return Unexpected(read.error());
     const json& instances = list[i].contains("instance") ? list[i]["instance"] : none;
     if (!instances.is_array())
@@ -110,7 +118,7 @@ Result<std::vector<model::Vip>> vips_of(const json& root, const Document& docume
     for (size_t k = 0; k < instances.size(); ++k) {
       const Result<> done =
           read_fields(instances[k], model::instance_fields(), vip.instances.emplace_back(),
-                      document, fmt::format("{}.instance[{}]", path, k), nullptr);
+                      {document, fmt::format("{}.instance[{}]", path, k)});
       if (!done) return Unexpected(done.error());
     }
   }
@@ -139,8 +147,8 @@ Result<> read_file_into(const std::string& path, model::LbConfig& config) {
       return wrong(document, key, "there is no such key; there are [lb] and [[vip]]");
   }
   if (root->contains("lb")) {
-    const Result<> read = read_fields((*root)["lb"], model::settings_fields(), config.settings,
-                                      document, "lb", nullptr);
+    const Result<> read =
+        read_fields((*root)["lb"], model::settings_fields(), config.settings, {document, "lb"});
     if (!read) return read;
   }
   auto vips = vips_of(*root, document, false);

@@ -70,7 +70,7 @@ class Run final : public io::Loop::Handler {
   ApiAnswer on_loop(const ApiRequest& request);
   ApiAnswer put_config(const ApiRequest& request);
   template <typename Read>
-  auto read_on_loop(Read read) -> std::optional<decltype(read())>;
+  auto read_on_loop(const Read& read) -> std::optional<decltype(read())>;
   telemetry::AdminHandlers admin_handlers();
   telemetry::Readiness readiness() const;
   std::string metrics_text();
@@ -203,7 +203,7 @@ ApiAnswer Run::on_loop(const ApiRequest& request) {
 
 // On an HTTP thread; nothing if the loop does not come to it.
 template <typename Read>
-auto Run::read_on_loop(Read read) -> std::optional<decltype(read())> {
+auto Run::read_on_loop(const Read& read) -> std::optional<decltype(read())> {
   auto promise = std::make_shared<std::promise<decltype(read())>>();
   auto value = promise->get_future();
   loop_->post([promise, read] { promise->set_value(read()); });

@@ -4,6 +4,8 @@
 // sends, so it is told to look for a neighbour and to look again when it has become stale.
 #pragma once
 
+#include <linux/netlink.h>
+
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -18,7 +20,6 @@
 #include "wire/lb.h"
 
 struct mnl_socket;
-struct nlmsghdr;
 
 namespace ballast::lb {
 

@@ -7,27 +7,12 @@ import struct
 
 import pytest
 
-from network import NGINX, Network, Unavailable, address_bytes, family_of
+from network import address_bytes, family_of
 
 VIPS = ("192.0.2.1", "2001:db8:1::1")
 L2, IPIP, GUE = 0, 1, 2
 UP = 1
 TCP = 6
-
-
-@pytest.fixture(name="net")
-def made_network():
-    for tool in (NGINX, "curl"):
-        if not shutil.which(tool):
-            pytest.skip(f"there is no {tool}")
-    try:
-        net = Network()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    try:
-        yield net
-    finally:
-        net.close()
 
 
 def instance(method, tunnel, own, macs, mtu=1500):

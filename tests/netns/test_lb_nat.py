@@ -6,7 +6,7 @@ import re
 import struct
 
 from network import ROOT, address_bytes, family_of
-from test_lb import TCP, VIPS, counters, curl, dispatch_table, instance, made_network  # noqa: F401 pylint: disable=unused-import
+from test_lb import TCP, VIPS, counters, curl, dispatch_table, instance
 
 NAT = 3
 PORT = 8080
@@ -42,7 +42,8 @@ def build(net):
         for j, (address, vip) in enumerate(zip(addresses, VIPS)):
             put_instance(net, 2 * j + i, address, vip, (mac, balancer))
     for j, vip in enumerate(VIPS):
-        net.put("lb", "dispatch_tables", struct.pack("=I", 2 * j), dispatch_table([2 * j, 2 * j + 1]))
+        table = dispatch_table([2 * j, 2 * j + 1])
+        net.put("lb", "dispatch_tables", struct.pack("=I", 2 * j), table)
         for port, protocol in ((80, TCP), (0, 0)):
             key = address_bytes(vip) + struct.pack(">HBB", port, protocol, family_of(vip))
             net.put("lb", "vips", key, struct.pack("=II", j, 2 * j))

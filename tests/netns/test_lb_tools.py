@@ -116,7 +116,7 @@ def test_a_capture_holds_packets_with_their_verdicts(balancer, tmp_path):
                           stderr=subprocess.PIPE, text=True) as capture:
         def has_packets():
             fetch(balancer, 1)
-            return file.exists() and file.stat().st_size > 1000
+            return file.exists() and file.stat().st_size > 10_000
         try:
             wait_until(has_packets, what="packets in the file")
             second = subprocess.run([*words[:2], ballast_binary(), "lb", "capture", "-w",
