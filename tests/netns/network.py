@@ -107,6 +107,13 @@ class Network:
     def inside(self, host, *argv, **options):
         return run("nsenter", f"--net=/run/netns/{self.space(host)}", *argv, **options)
 
+    def start(self, host, *argv, **options):
+        """A process in the host's namespace, ended with the network."""
+        process = subprocess.Popen(  # pylint: disable=consider-using-with
+            ["nsenter", f"--net=/run/netns/{self.space(host)}", *map(str, argv)], **options)
+        self.processes.append(process)
+        return process
+
     def load(self, program):
         """Loads build/…/PROGRAM.bpf.o; its maps are then at self.pins / MAP."""
         (self.pins / program).mkdir()
