@@ -2,6 +2,8 @@
 """`ballast lb run` before real servers: it serves, follows health and neighbours, changes by its
 HTTP interface, and comes back after a restart, while open connections stay where they are."""
 
+import json
+import os
 import shutil
 import signal
 import subprocess
@@ -9,9 +11,10 @@ import time
 
 import pytest
 
-from control import VIPS, add_web, build, vip
-from harness import wait_until
+from control import SECRET, VIPS, add_web, build, vip
+from harness import ballast_binary, wait_until
 from holder import Holder, echo_servers, echo_vip
+from network import bpftool
 
 def name_at(net, host=VIPS[0], seconds=3):
     """Which instance answers a request to the VIP; None if none does."""
@@ -239,3 +242,39 @@ def test_wrong_interfaces_and_files_are_refused(net, run):
         run([vip()], api="0.0.0.0:80")
     with pytest.raises(Exception, match="has no instances"):
         run([vip(names=())])
+
+
+def test_a_steady_load_writes_nothing(net, run):
+    build(net)
+    for host in ("web0", "web1"):
+        net.start(host, ballast_binary(), "lb", "agent", "--port", "80",
+                  env={**os.environ, "BALLAST_LB_SECRET": SECRET})
+    balancer = run([vip(load="agent", health="tcp")])
+    wait_until(lambda: all(each["load"]["answers"] > 20 for each in balancer.instances().values()),
+               10, "answers")
+    # The agents measure the whole machine, whose load other tests may move: an interval without.
+    def is_still():
+        before = balancer.status()["control"]
+        time.sleep(1)
+        after = balancer.status()["control"]
+        assert after["rounds"] - before["rounds"] >= 8
+        return after["map_writes"] == before["map_writes"]
+    wait_until(is_still, 90, "a second without a write")
+
+
+def test_an_entry_that_is_lost_ends_in_a_reset_from_the_vip(net, run):
+    """The packet of a connection that nobody knows any more is answered at once."""
+    build(net)
+    echo_servers(net, "web0", "web1")
+    balancer = run([echo_vip(names=("web0",))])
+    balancer.wait_weights("web0 is up", web0=True)
+    holder = Holder(net, 5)
+    balancer.apply([echo_vip(names=("web1",))])
+    balancer.wait_weights("web1 is up", web1=True)
+    assert len(holder.good()) == 5
+    for entry in json.loads(bpftool("-j", "map", "dump", "pinned", balancer.pins / "connections")):
+        bpftool("map", "delete", "pinned", balancer.pins / "connections", "key", "hex",
+                *(byte.removeprefix("0x") for byte in entry["key"]))
+    begun = time.monotonic()
+    assert holder.good() == []
+    assert time.monotonic() - begun < 2.0, "reset, not waited for"
