@@ -143,6 +143,10 @@ def test_a_restart_breaks_no_connection(net, run):
         balancer.start()
         assert balancer.status()["interfaces"][0]["taken_over"]
         assert sorted(holder.good()) == sorted(holder.names)
+    balancer.configure([echo_vip(names=("web1", "web0"), health="tcp")])
+    balancer.stop()
+    balancer.start()
+    assert sorted(holder.good()) == sorted(holder.names), "whatever order the file has"
     balancer.configure([echo_vip(names=("web0",), health="tcp")])
     balancer.stop()
     balancer.start()
