@@ -5,6 +5,7 @@ the balancer, IPv4 and IPv6."""
 import re
 import struct
 
+from harness import wait_until
 from network import ROOT, address_bytes, family_of
 from test_lb import TCP, VIPS, counters, curl, dispatch_table, instance
 
@@ -27,18 +28,32 @@ def put_instance(net, index, address, vip, macs):
             address_bytes(vip) + struct.pack("=I", index) + struct.pack(">HH", 80, 0))
 
 
-def build(net):
-    """The client and the instances are of different networks, and the balancer is the way."""
+def build_hosts(net):
+    """The client and the instances are of different networks, and the balancer is the way; gives
+    the balancer's MAC address and those of the instances."""
     net.host("client", "10.1.0.3/24", "fd01::3/64")
     balancer = net.host("lb", "10.0.0.2/24", "10.1.0.2/24", "fd00::2/64", "fd01::2/64")
-    net.load("lb")
     net.load("decap")
+    macs = []
     for i, addresses in enumerate(INSTANCES):
         name = f"web{i}"
-        mac = net.host(name, f"{addresses[0]}/24", f"{addresses[1]}/64")
+        macs.append(net.host(name, f"{addresses[0]}/24", f"{addresses[1]}/64"))
         for gateway in ("10.0.0.2", "fd00::2"):
             net.inside(name, "ip", "route", "add", "default", "via", gateway)
         net.nginx(name, [f"{addresses[0]}:{PORT}", f"[{addresses[1]}]:{PORT}"])
+    for setting in ("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"):
+        net.inside("lb", "sh", "-c", f"echo 1 > /proc/sys/{setting}")
+    for vip, gateway in zip(VIPS, ("10.1.0.2", "fd01::2")):
+        net.inside("client", "ip", "route", "add", vip, "via", gateway)
+    net.attach("switch", "p-lb", "decap")
+    return balancer, macs
+
+
+def build(net):
+    """With the packet path's maps written by the test."""
+    balancer, macs = build_hosts(net)
+    net.load("lb")
+    for i, (addresses, mac) in enumerate(zip(INSTANCES, macs)):
         for j, (address, vip) in enumerate(zip(addresses, VIPS)):
             put_instance(net, 2 * j + i, address, vip, (mac, balancer))
     for j, vip in enumerate(VIPS):
@@ -47,12 +62,30 @@ def build(net):
         for port, protocol in ((80, TCP), (0, 0)):
             key = address_bytes(vip) + struct.pack(">HBB", port, protocol, family_of(vip))
             net.put("lb", "vips", key, struct.pack("=II", j, 2 * j))
-    for setting in ("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"):
-        net.inside("lb", "sh", "-c", f"echo 1 > /proc/sys/{setting}")
-    for vip, gateway in zip(VIPS, ("10.1.0.2", "fd01::2")):
-        net.inside("client", "ip", "route", "add", vip, "via", gateway)
-    net.attach("switch", "p-lb", "decap")
     net.attach("lb", "eth0", "lb")
+
+
+def nat_vip(family):
+    return {"name": f"web{family}", "address": VIPS[0 if family == 4 else 1], "port": 80,
+            "forwarding": "nat", "health": "tcp",
+            "instance": [{"name": f"web{i}", "address": addresses[0 if family == 4 else 1],
+                          "port": PORT} for i, addresses in enumerate(INSTANCES)]}
+
+
+def test_nat_by_the_balancers_process(net, run):
+    """Its own health checks, of the same address and port, are not mistaken for a client's."""
+    build_hosts(net)
+    balancer = run([nat_vip(4), nat_vip(6)])
+    for i in range(2):
+        wait_until(lambda i=i: all(each["weight"] for each in balancer.instances(i).values()), 10,
+                   "weights")
+    for host in (VIPS[0], f"[{VIPS[1]}]"):
+        names = {curl(net, f"http://{host}/name") for _ in range(16)}
+        assert names == {"web0", "web1"}
+        sizes = curl(net, f"http://{host}/large", "-o", "/dev/null", "-w", "%{size_download}")
+        assert sizes == str(1 << 20)
+    assert balancer.status()["counters"]["answer"] > 200
+    assert all(each["up"] for each in balancer.instances(0).values())
 
 
 def test_curl_through_nat_and_back(net):
