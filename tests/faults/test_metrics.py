@@ -91,6 +91,12 @@ def read_and_write(stage):
                 wire.send("GET", key)
             for key in keys:
                 wire.read_value()
+
+    def is_refused():
+        for _ in range(100):
+            wire.ask("GET", "large")
+        return scrape(stage.tier.admin_port)[0]["ballast_home_refusals_total"] > 0
+    wait_until(is_refused, timeout_s=30, what="a copy of what is too large refused")
     wire.ask("SET", "k20", "new")
     return "k20"
 
