@@ -134,15 +134,16 @@ TEST_F(RingTest, GueNamesTheOtherOneForWhatIsFromTheMiddleOnly) {
       ASSERT_EQ(done.action, uint32_t{XDP_TX});
       EXPECT_EQ(done.packet[5], slot.first);
       const Bytes named{1, IPPROTO_IPIP, 0, 0, 203, 0, 113, static_cast<uint8_t>(10 + other)};
-      ASSERT_EQ(Bytes(&done.packet[kGue], &done.packet[kGue + 8]), named) << packet;
+      ASSERT_EQ(Bytes(done.packet.begin() + (kGue), done.packet.begin() + (kGue + 8)), named)
+          << packet;
       const size_t length = done.packet.size() - ETH_HLEN;
       EXPECT_EQ(done.packet[ETH_HLEN + 3], length);
       EXPECT_EQ(done.packet[kGue - 3], length - sizeof(iphdr));
       EXPECT_EQ(checksum(&done.packet[ETH_HLEN], sizeof(iphdr)), 0);
       Bytes inner = late;
       --inner[ETH_HLEN + 8];
-      EXPECT_EQ(Bytes(&done.packet[kGue + 8 + 20], &done.packet[kGue + 8 + 40]),
-                Bytes(&inner[ETH_HLEN + 20], &inner[ETH_HLEN + 40]));
+      EXPECT_EQ(Bytes(done.packet.begin() + (kGue + 8 + 20), done.packet.begin() + (kGue + 8 + 40)),
+                Bytes(inner.begin() + (ETH_HLEN + 20), inner.begin() + (ETH_HLEN + 40)));
     }
   }
   EXPECT_GT(moved, 50);
