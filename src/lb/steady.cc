@@ -8,7 +8,7 @@ namespace ballast::lb {
 namespace {
 
 // Tried on processor times of queues at 30 to 70 % with jobs of 0.5 to 10 ms, read every 100 ms
-// over 200 ms: four instances had their weights changed in one of 600 polls at most.
+// over 200 ms, in 550 polls: four instances had mostly 0 or 1 changes of weights, 14 at most.
 constexpr double kSlackPerNoise = 1;
 constexpr double kThresholdPerNoise = 10;
 constexpr double kNoiseRate = 1.0 / 32;
