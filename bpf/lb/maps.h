@@ -69,21 +69,12 @@ struct {
   __type(value, struct bl_connection);
 } connections SEC(".maps");
 
-// struct bl_newcomer_set with the lock as the kernel wants to see it.
-struct bl_locked_set {
-  struct bpf_spin_lock lock;
-  __u32 zero;
-  __u64 spare;
-  struct bl_newcomer ways[BL_NEWCOMER_WAYS];
-};
-BL_ASSERT(sizeof(struct bl_locked_set) == sizeof(struct bl_newcomer_set));
-
 // A flood fills this one, and only this one.
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, BL_NEWCOMER_SETS);
   __type(key, __u32);
-  __type(value, struct bl_locked_set);
+  __type(value, struct bl_newcomer_set);
 } newcomers SEC(".maps");
 
 struct {

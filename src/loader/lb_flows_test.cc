@@ -88,6 +88,32 @@ TEST_F(LbTest, AFloodOfSynsLeavesEstablishedConnections) {
   EXPECT_EQ(count(BL_EVENT_table_full), 0U);
 }
 
+TEST_F(LbTest, NewcomersOfASetTakeItsPlacesInTurn) {
+  load({.hash_seed = kSeed, .connections = 1024, .newcomer_sets = 1});
+  for (uint16_t port = 1; port <= BL_NEWCOMER_PLACES; ++port)
+    ASSERT_EQ(instance_of(packet4(tcp(kSyn, port))), 0);
+  set_table(0, {0, 0, 1, 0});
+  for (uint16_t port = 1; port <= BL_NEWCOMER_PLACES; ++port)
+    ASSERT_EQ(instance_of(packet4(tcp(kSyn, port))), 0) << "a retransmitted SYN stays";
+  EXPECT_EQ(instance_of(packet4(tcp(kSyn, 100))), 2);
+  EXPECT_EQ(instance_of(packet4(tcp(kSyn, 1))), 2) << "the first place was taken";
+  EXPECT_EQ(instance_of(packet4(tcp(kSyn, 3))), 0);
+  EXPECT_EQ(instance_of(packet4(tcp(kAck, 3))), 0);
+  EXPECT_EQ(instance_of(packet4(tcp(kSyn, 4))), 0) << "a place that is given back is nobody else's";
+  EXPECT_EQ(**program_->newcomer(flow_of(packet4(tcp(kSyn, 4)))), 0U);
+  EXPECT_FALSE(*program_->newcomer(flow_of(packet4(tcp(kSyn, 3))))) << "it is a connection";
+}
+
+TEST_F(LbTest, TheLastInstanceIsOneLikeAnyOther) {
+  set_instance(BL_MOST_INSTANCES - 1, instance(BL_METHOD_L2));
+  std::vector<uint32_t> weights(BL_MOST_INSTANCES, 0);
+  weights.back() = 1;
+  set_table(0, weights);
+  for (const uint8_t flags : {kSyn, kSyn, kAck, kAck})
+    ASSERT_EQ(instance_of(packet4(tcp(flags))), 255) << "its MAC address ends in 0xff";
+  EXPECT_EQ(program_->instance_counters().sum(BL_MOST_INSTANCES - 1)->packets, 4U);
+}
+
 TEST_F(LbTest, AFullTableIsCountedAndServes) {
   for (uint16_t port = 1; port <= 1100; ++port) {
     ASSERT_EQ(instance_of(packet4(tcp(kSyn, port))), 0);

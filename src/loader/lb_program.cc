@@ -7,6 +7,7 @@
 #include <lb.skel.h>
 #include <linux/if_link.h>
 #include <linux/magic.h>
+#include <sys/mount.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@
 
 namespace ballast::loader {
 namespace {
+
+constexpr const char* kBpfFolder = "/sys/fs/bpf";
 
 // libbpf prints to stderr by itself; only what explains a failure is kept.
 thread_local std::string last_words;
@@ -89,6 +92,11 @@ Result<> pin_maps(bpf_object* object, const std::string& folder) {
   return {};
 }
 
+bool is_bpf_file_system(const std::string& path) {
+  struct statfs system{};
+  return statfs(path.c_str(), &system) == 0 && static_cast<uint32_t>(system.f_type) == BPF_FS_MAGIC;
+}
+
 template <typename View>
 View view(const bpf_map* map) {
   return View(bpf_map__fd(map), bpf_map__name(map));
@@ -97,14 +105,14 @@ View view(const bpf_map* map) {
 }  // namespace
 
 Result<> make_pins(const std::string& folder) {
+  if (folder.starts_with(std::string(kBpfFolder) + "/") && !is_bpf_file_system(kBpfFolder) &&
+      mount("bpf", kBpfFolder, "bpf", 0, "mode=0700") != 0)
+    return fail_errno(std::string("mount a BPF file system on ") + kBpfFolder, errno);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return fail_errno("make the folder " + folder, error.value());
-  struct statfs system{};
-  if (statfs(folder.c_str(), &system) != 0) return fail_errno("look at " + folder, errno);
-  if (static_cast<uint32_t>(system.f_type) != BPF_FS_MAGIC)
-    return fail(ErrorCode::kInvalid, folder + " is not in a BPF file system (mount -t bpf)");
-  return {};
+  if (is_bpf_file_system(folder)) return {};
+  return fail(ErrorCode::kInvalid, folder + " is not in a BPF file system (mount -t bpf)");
 }
 
 std::optional<uint64_t> pinned_seed(const std::string& pins) {
@@ -222,8 +230,8 @@ Result<std::optional<uint32_t>> LbProgram::newcomer(const bl_flow_key& flow) con
   const auto set = sets.get(bl_newcomer_set_of(hash, skeleton_->rodata->newcomer_sets));
   if (!set) return Unexpected(set.error());
   if (!*set) return std::nullopt;
-  for (const bl_newcomer& way : (*set)->ways) {
-    if (way.flow == bl_fingerprint(hash)) return way.instance & BL_WAY_INSTANCE;
+  for (const uint64_t word : (*set)->places) {
+    if ((word ^ bl_flow_mark(hash)) >> BL_WAY_BITS == 0) return word & BL_WAY_INSTANCE;
   }
   return std::nullopt;
 }

@@ -34,10 +34,10 @@ BL_INLINE struct bl_flow_hash bl_hash_flow(const struct bl_flow_key* key, __u64 
   return two;
 }
 
-// What stands for a flow among the newcomers. A client that does not know the seed cannot aim at
-// another's, and by chance two of a set are equal once in 2^60.
-BL_INLINE __u64 bl_fingerprint(struct bl_flow_hash hash) {
-  return bl_join(hash.of_class, hash.of_member) | 1;
+// What stands for a flow among the newcomers, never 0. A client that does not know the seed cannot
+// aim at another's; the set and the mark are equal for two flows by chance once in 2^50.
+BL_INLINE __u64 bl_flow_mark(struct bl_flow_hash hash) {
+  return (bl_join(hash.of_class, hash.of_member) >> BL_WAY_BITS | 1) << BL_WAY_BITS;
 }
 
 // Where it is looked for among `sets`, a power of two.

@@ -15,7 +15,7 @@ enum {
   BL_MOST_MEMBERS = 1024,               // instances of one VIP with a weight above 0
   BL_CONNECTIONS = 1048576,             // default size; set when the program is loaded
   BL_NEWCOMER_SETS = 32768,             // likewise; a power of two
-  BL_NEWCOMER_WAYS = 3,                 // entries that a new flow may take, the oldest of them
+  BL_NEWCOMER_PLACES = 7,               // of a set, taken in turn
   BL_FRAGMENTS = 8192,                  // likewise
   BL_ERRORS_PER_SECOND = 1000,          // ICMP messages made here, each CPU; likewise
   BL_GUE_PORT = 6080,                   // IANA's
@@ -144,21 +144,19 @@ BL_ASSERT(sizeof(struct bl_connection) == 16);
 BL_ASSERT(offsetof(struct bl_connection, state) == 12);
 
 // Map "newcomers": an array of sets, each a cache line. A flow's set follows from its hash; in it
-// the longest unused entry makes room, in constant time however many flows come.
-enum { BL_WAY_INSTANCE = 0xffff, BL_WAY_CANDIDATE = 16 };
-
-struct bl_newcomer {
-  __u64 flow;      // bl_fingerprint() of it, never 0; 0: empty
-  __u32 instance;  // BL_WAY_INSTANCE of it; above that bl_connection.candidate
-  __u32 seen;      // in units of 2^20 ns, CLOCK_MONOTONIC_COARSE; wraps
+// new flows take the places in turn, in constant time however many come. A place is read and
+// written as one word, so no lock is needed: bl_flow_mark() of the flow in the upper bits, below
+// them its way, 0 if it is empty.
+enum {
+  BL_WAY_INSTANCE = 0x1fff,  // of a way; BL_MOST_INSTANCES if there is none
+  BL_WAY_CANDIDATE = 13,     // above that, bl_connection.candidate
+  BL_WAY_BITS = 26,
 };
-BL_ASSERT(sizeof(struct bl_newcomer) == 16);
+BL_ASSERT(BL_CAST(int, BL_MOST_INSTANCES) <= BL_CAST(int, BL_WAY_INSTANCE));
 
 struct bl_newcomer_set {
-  __u32 lock;  // struct bpf_spin_lock
-  __u32 zero;
-  __u64 spare;
-  struct bl_newcomer ways[BL_NEWCOMER_WAYS];
+  __u64 turn;  // flows that took a place so far
+  __u64 places[BL_NEWCOMER_PLACES];
 };
 BL_ASSERT(sizeof(struct bl_newcomer_set) == 64);
 
