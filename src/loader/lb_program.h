@@ -100,7 +100,8 @@ std::optional<uint64_t> pinned_seed(const std::string& pins);
 // Pinned attachments are called this and their interface's name.
 inline constexpr const char* kPinnedLink = "link-";
 
-// Makes the folder. kInvalid if it is not in a BPF file system.
+// Makes the folder, and mounts the BPF file system on /sys/fs/bpf where a folder there is wanted
+// and nobody has. kInvalid if the folder is in another file system.
 Result<> make_pins(const std::string& folder);
 
 // Removes the maps and attachments among the pins, which end unless somebody else holds them, and

@@ -15,9 +15,8 @@ class PinsTest : public LbTest {
  protected:
   void SetUp() override {
     folder_ = "/sys/fs/bpf/ballast-test-" + std::to_string(getpid());
-    std::error_code error;
-    std::filesystem::create_directory(folder_, error);
-    if (error) GTEST_SKIP() << "no BPF file system to write to: " << error.message();
+    const auto made = make_pins(folder_);
+    if (!made) GTEST_SKIP() << made.error().message;
     load(settings(1024));
   }
   void TearDown() override {

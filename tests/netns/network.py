@@ -54,7 +54,9 @@ def require():
     if not (OBJECTS / "lb.bpf.o").exists():
         raise Unavailable("the kernel's programs are not built: ./dev build")
     if not os.path.ismount(PINS):
-        raise Unavailable("no bpf filesystem on /sys/fs/bpf")
+        mounted = run("mount", "-t", "bpf", "bpf", PINS, check=False)
+        if mounted.returncode:
+            raise Unavailable(f"no BPF file system: {mounted.stderr.strip()}")
     name = f"bl-{os.getpid()}-probe"
     probe = run("ip", "netns", "add", name, check=False)
     if probe.returncode:
