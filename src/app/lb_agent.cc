@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ballast lb agent: runs beside an instance and tells balancers its load.
 #include <fmt/format.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -11,6 +9,7 @@
 #include "app/flag_values.h"
 #include "app/lb_secret.h"
 #include "app/notify.h"
+#include "app/signals.h"
 #include "app/subcommand.h"
 #include "base/log.h"
 #include "lb/agent.h"
@@ -94,33 +93,11 @@ std::vector<Flag> agent_flags(Asked& asked) {
   };
 }
 
-// Ends the loop at SIGTERM and SIGINT.
-class Signals final : public io::Loop::Handler {
- public:
-  static Result<std::unique_ptr<Signals>> watch(io::Loop& loop) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : {SIGTERM, SIGINT}) sigaddset(&set, signal);
-    sigprocmask(SIG_BLOCK, &set, nullptr);
-    io::Fd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-    if (!fd.valid()) return fail_errno("signalfd", errno);
-    std::unique_ptr<Signals> signals(new Signals(loop, std::move(fd)));
-    if (const auto added = loop.add(signals->fd_.get(), signals.get()); !added)
-      return Unexpected(added.error());
-    return signals;
-  }
-  void on_ready(uint32_t /*epoll_events*/) override { loop_.stop(); }
-
- private:
-  Signals(io::Loop& loop, io::Fd fd) : loop_(loop), fd_(std::move(fd)) {}
-  io::Loop& loop_;
-  io::Fd fd_;
-};
-
 Result<> run_agent(const lb::AgentOptions& options) {
   auto loop = io::Loop::create();
   if (!loop) return Unexpected(loop.error());
-  const auto signals = Signals::watch(**loop);
+  const auto signals =
+      Signals::watch(**loop, {SIGTERM, SIGINT}, [&loop](int /*signal*/) { (*loop)->stop(); });
   if (!signals) return Unexpected(signals.error());
   const auto agent = lb::Agent::create(**loop, options);
   if (!agent) return Unexpected(agent.error());

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // ballast lb decap: opens the balancer's tunnels on an instance.
 #include <fmt/format.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <functional>
 
 #include "app/command_line.h"
 #include "app/flag_values.h"
 #include "app/notify.h"
+#include "app/signals.h"
 #include "app/subcommand.h"
 #include "base/log.h"
 #include "lb/decap.h"
@@ -67,52 +64,26 @@ void print_counts(const lb::Decap& decap) {
   std::fflush(stdout);
 }
 
-// SIGTERM and SIGINT end the loop, SIGUSR1 calls `on_ask`.
-class Signals final : public io::Loop::Handler {
- public:
-  static Result<std::unique_ptr<Signals>> watch(io::Loop& loop) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&set, signal);
-    sigprocmask(SIG_BLOCK, &set, nullptr);
-    io::Fd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-    if (!fd.valid()) return fail_errno("signalfd", errno);
-    std::unique_ptr<Signals> signals(new Signals(loop, std::move(fd)));
-    if (const auto added = loop.add(signals->fd_.get(), signals.get()); !added)
-      return Unexpected(added.error());
-    return signals;
-  }
-  void on_ready(uint32_t /*epoll_events*/) override {
-    signalfd_siginfo info;
-    while (read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
-      if (info.ssi_signo != SIGUSR1)
-        loop_.stop();
-      else if (on_ask)
-        on_ask();
-    }
-  }
-  std::function<void()> on_ask;
-
- private:
-  Signals(io::Loop& loop, io::Fd fd) : loop_(loop), fd_(std::move(fd)) {}
-  io::Loop& loop_;
-  io::Fd fd_;
-};
-
 Result<> run_decap(const lb::DecapOptions& options) {
   auto loop = io::Loop::create();
   if (!loop) return Unexpected(loop.error());
-  const auto signals = Signals::watch(**loop);
+  std::unique_ptr<lb::Decap> decap;
+  const auto signals = Signals::watch(**loop, {SIGTERM, SIGINT, SIGUSR1}, [&](int signal) {
+    if (signal == SIGUSR1)
+      print_counts(*decap);
+    else
+      (*loop)->stop();
+  });
   if (!signals) return Unexpected(signals.error());
-  const auto decap = lb::Decap::create(**loop, options);
-  if (!decap) return Unexpected(decap.error());
-  (*signals)->on_ask = [&decap] { print_counts(**decap); };
+  auto created = lb::Decap::create(**loop, options);
+  if (!created) return Unexpected(created.error());
+  decap = std::move(*created);
   for (const std::string& interface : options.interfaces)
     log_info("{}: tunnels of {} balancers are opened", interface, options.balancers.size());
   (void)notify_service_manager("READY=1");
   (*loop)->run();
   (void)notify_service_manager("STOPPING=1");
-  print_counts(**decap);
+  print_counts(*decap);
   return {};
 }
 

@@ -2,7 +2,6 @@
 // ballast lb run: the load balancer's process. Its loop is the control plane; the HTTP interface
 // has a thread of its own and asks the loop.
 #include <fmt/format.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "app/lb_config.h"
 #include "app/notify.h"
 #include "app/read_file.h"
+#include "app/signals.h"
 #include "app/subcommand.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -52,17 +52,16 @@ ApiAnswer failed(const Error& error) {
 }
 
 // The process: the balancer on its loop, its file, its signals.
-class Run final : public io::Loop::Handler {
+class Run {
  public:
   Run(const LbGiven& given, model::LbConfig config)
       : given_(given), settings_(config.settings), file_vips_(std::move(config.vips)) {}
 
   Result<> start();
   Result<> serve();
-  void on_ready(uint32_t epoll_events) override;
 
  private:
-  Result<> watch_signals();
+  void on_signal(int signal);
   std::vector<model::Vip> first_vips() const;
   void reload();
   void remember() const;
@@ -79,32 +78,19 @@ class Run final : public io::Loop::Handler {
   model::LbSettings settings_;
   std::vector<model::Vip> file_vips_;
   std::unique_ptr<io::Loop> loop_;
-  io::Fd signals_;
+  std::unique_ptr<Signals> signals_;
   std::unique_ptr<lb::Balancer> balancer_;
   bool is_stopping_ = false;
   Nanos started_at_ = now_ns();
 };
 
-Result<> Run::watch_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
-  sigprocmask(SIG_BLOCK, &set, nullptr);
-  signals_ = io::Fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!signals_.valid()) return fail_errno("signalfd", errno);
-  return loop_->add(signals_.get(), this);
-}
-
-void Run::on_ready(uint32_t /*epoll_events*/) {
-  signalfd_siginfo info;
-  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
-    if (info.ssi_signo == SIGHUP) {
-      reload();
-      continue;
-    }
-    if (std::exchange(is_stopping_, true)) _exit(kExitFailed);
-    loop_->stop();
+void Run::on_signal(int signal) {
+  if (signal == SIGHUP) {
+    reload();
+    return;
   }
+  if (std::exchange(is_stopping_, true)) _exit(kExitFailed);
+  loop_->stop();
 }
 
 // What was applied while the former process ran, unless the file has changed since.
@@ -249,7 +235,10 @@ Result<> Run::start() {
   auto loop = io::Loop::create();
   if (!loop) return Unexpected(loop.error());
   loop_ = std::move(*loop);
-  if (const Result<> watched = watch_signals(); !watched) return watched;
+  auto signals =
+      Signals::watch(*loop_, {SIGTERM, SIGINT, SIGHUP}, [this](int signal) { on_signal(signal); });
+  if (!signals) return Unexpected(signals.error());
+  signals_ = std::move(*signals);
   auto balancer = lb::Balancer::create(*loop_, settings_);
   if (!balancer) return Unexpected(balancer.error());
   balancer_ = std::move(*balancer);
