@@ -30,7 +30,7 @@ bool Steady::Side::add(double figure, double excess, double threshold) {
   return sum >= threshold;
 }
 
-double Steady::take(double figure, double step) {
+double Steady::take(double figure, double step, double most) {
   const double slack_least = kSlackPerStep * step;
   if (!has_any_) {
     has_any_ = true;
@@ -40,8 +40,9 @@ double Steady::take(double figure, double step) {
   const double off = std::abs(figure - held_);
   const double surprise = kMostSurprise * std::max(noise_, slack_least);
   noise_ += kNoiseRate * (std::min(off, surprise) - noise_);
-  const double slack = std::max(slack_least, kSlackPerNoise * noise_);
-  const double threshold = std::max(kThresholdPerStep * step, kThresholdPerNoise * noise_);
+  const double slack = std::max(slack_least, std::min(kSlackPerNoise * noise_, most / 4));
+  const double threshold =
+      std::max(kThresholdPerStep * step, std::min(kThresholdPerNoise * noise_, most * 3 / 4));
   for (Side* side : {&above_, &below_}) {
     const double distance = side == &above_ ? figure - held_ : held_ - figure;
     if (!side->add(figure, distance - slack, threshold)) continue;

@@ -12,8 +12,9 @@ class Steady {
   // The next figure, at even intervals; gives what is held from now on. Without noise a move by
   // `step` is followed at once, and one by less than a quarter of it never. With noise (the mean
   // distance of a figure from what is held) a move of that size is not followed, and one of twice
-  // it after some ten figures.
-  double take(double figure, double step);
+  // it after some ten figures. A move of `most` or more is followed at once whatever the noise,
+  // and one by less than a quarter of it is still noise.
+  double take(double figure, double step, double most = 1);
   double held() const { return held_; }
   bool is_empty() const { return !has_any_; }
 

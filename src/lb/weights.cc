@@ -96,9 +96,12 @@ const char* words_of(Reason reason) {
   return "";
 }
 
-// Takes what a new answer says is free.
-void Weights::hear(const Candidate& candidate, double step) {
+// Takes what a new answer says is free. Where little is free in all, a little more or less on one
+// instance is much, so less is taken for noise.
+void Weights::hear(const Candidate& candidate, uint32_t m) {
   Known& known = known_[candidate.id];
+  const double steps = known.scale * std::max(m, kFinestSteps);
+  const double step = std::clamp(steps > 0 ? most_available_ / steps : 0, kLeastStep, 1.0);
   const LoadState* load = candidate.load;
   // Fewer answers than before: the target is another one.
   if (load == nullptr || load->answers < known.answers) known = Known();
@@ -109,11 +112,11 @@ void Weights::hear(const Candidate& candidate, double step) {
   const double standing = std::min(queue, known.queue);
   known.queue = queue;
   if (load->factor) {
-    known.free.take(*load->factor, step);
+    known.free.take(*load->factor, step, free_);
   } else if (load->utilisation) {
     // With q waiting for each core a newcomer gets 1 / (1 + q) of one, idle as they may look.
     const double cores = load->cores.value_or(candidate.capacity);
-    known.free.take(std::min(1 - *load->utilisation, cores / (cores + standing)), step);
+    known.free.take(std::min(1 - *load->utilisation, cores / (cores + standing)), step, free_);
   } else {
     known.free = {};  // it does not know
   }
@@ -130,6 +133,8 @@ void Weights::reckon(Call& call) {
     if (candidate.load != nullptr && candidate.load->cores) cores.push_back(*candidate.load->cores);
   }
   const double mean_free = mean_or(frees, 1);
+  double all = 0;
+  double free_of_all = 0;
   for (size_t i = 0; i < call.candidates.size(); ++i) {
     const Candidate& candidate = call.candidates[i];
     const Known& known = known_.at(candidate.id);
@@ -148,8 +153,11 @@ void Weights::reckon(Call& call) {
     if (call.slow[i] < 1) out.reason = Reason::kSlowStart;
     known_.at(candidate.id).scale = capacity * candidate.weight;
     out.available = free * capacity * candidate.weight;
+    all += capacity;
+    free_of_all += free * capacity;
     call.fixed[i] = candidate.weight * (has_capacity ? capacity : 1);
   }
+  free_ = all > 0 ? free_of_all / all : 1;
 }
 
 // Those that are heard, by what they have free; the others at their last weight.
@@ -229,10 +237,7 @@ std::vector<Weighed> Weights::next(const model::Vip& vip, std::span<const Candid
             .free = std::vector<double>(count, 1),
             .slow = std::vector<double>(count, 1)};
   for (auto& [id, known] : known_) known.is_named = false;
-  for (const Candidate& candidate : candidates) {
-    const double steps = known_[candidate.id].scale * std::max(vip.m, kFinestSteps);
-    hear(candidate, std::clamp(steps > 0 ? most_available_ / steps : 0, kLeastStep, 1.0));
-  }
+  for (const Candidate& candidate : candidates) hear(candidate, vip.m);
   std::erase_if(known_, [](const auto& entry) { return !entry.second.is_named; });
   reckon(call);
 

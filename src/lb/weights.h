@@ -76,7 +76,7 @@ class Weights {
   };
   struct Call;
 
-  void hear(const Candidate& candidate, double step);
+  void hear(const Candidate& candidate, uint32_t m);
   void reckon(Call& call);
   std::vector<uint32_t> by_awfd(Call& call);
   std::vector<uint32_t> by_connections(const Call& call) const;
@@ -85,6 +85,7 @@ class Weights {
 
   std::map<uint32_t, Known> known_;  // by id
   double most_available_ = 0;        // in the last call
+  double free_ = 1;                  // then, of all capacity
   std::vector<double> shares_;       // of which `whole_` was made
   std::vector<uint32_t> whole_;
 };
