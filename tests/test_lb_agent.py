@@ -4,7 +4,6 @@
 import contextlib
 import json
 import os
-import pathlib
 import socket
 import subprocess
 import sys
@@ -12,11 +11,11 @@ import time
 
 import pytest
 
+from control_group import ControlGroup
 from harness import Server, ballast_binary, free_port, run, wait_until
 
 SECRET = "what balancer and agents share"
 ENVIRONMENT = {"BALLAST_LB_SECRET": SECRET}
-CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
 class Agent(Server):
@@ -42,54 +41,26 @@ class Agent(Server):
         return json.loads(done.stdout)[0]
 
 
-def make_group(name, cores):
-    """A control group of its own, version 2 or 1, with a limit; skips where it may not be made."""
-    period = 100_000
-    quota = str(int(cores * period))
-    second = (CGROUPS / "cgroup.controllers").exists()
-    folders = ([CGROUPS / name] if second
-               else [CGROUPS / "cpu" / name, CGROUPS / "cpuacct" / name])
-    try:
-        if second:
-            (CGROUPS / "cgroup.subtree_control").write_text("+cpu", encoding="ascii")
-        for folder in folders:
-            folder.mkdir(exist_ok=True)
-        if second:
-            (folders[0] / "cpu.max").write_text(f"{quota} {period}", encoding="ascii")
-        else:
-            (folders[0] / "cpu.cfs_quota_us").write_text(quota, encoding="ascii")
-    except OSError as error:
-        for folder in folders:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        pytest.skip(f"no control group can be made here: {error}")
-    return folders
-
-
 @pytest.fixture(name="limited_group")
 def fixture_limited_group():
-    """The name of a control group that may use half a core, and how to put a process into it."""
-    name = f"ballast-test-{os.getpid()}"
-    folders = make_group(name, 0.5)
-
-    def enter(pid):
-        for folder in folders:
-            (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
-    yield f"/{name}", enter
-    for folder in folders:
-        wait_until(lambda: not (folder / "cgroup.procs").read_text(encoding="ascii"), what="exit")
-        folder.rmdir()
+    """A control group that may use half a core."""
+    try:
+        group = ControlGroup(f"ballast-test-{os.getpid()}")
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    group.limit(0.5)
+    yield group
+    group.close()
 
 
 def test_a_busy_group_is_at_its_own_limit(limited_group):
-    name, enter = limited_group
-    with Agent("--cgroup", name) as agent:
+    with Agent("--cgroup", limited_group.name) as agent:
         time.sleep(0.5)
         idle = agent.load()
         assert idle["cores"] == 0.5 and idle["utilisation"] < 0.05
         busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
         try:
-            enter(busy.pid)
+            limited_group.enter(busy.pid)
             wait_until(lambda: agent.load()["utilisation"] > 0.9, what="the load")
         finally:
             busy.kill()
@@ -163,9 +134,8 @@ def test_haproxy_follows_the_load(tmp_path, limited_group):
     binary = "/usr/sbin/haproxy"
     if not os.access(binary, os.X_OK):
         pytest.skip("haproxy is not installed: ./dev setup")
-    name, enter = limited_group
     stats = tmp_path / "stats"
-    with Agent("--cgroup", name) as agent:
+    with Agent("--cgroup", limited_group.name) as agent:
         config = tmp_path / "haproxy.cfg"
         config.write_text(f"""
 global
@@ -196,7 +166,7 @@ agent-inter 100ms
                        what="the weight of an idle instance")
             with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
                 try:
-                    enter(busy.pid)
+                    limited_group.enter(busy.pid)
                     wait_until(lambda: int(row()["weight"]) <= 10,
                                what="the weight of a busy instance")
                 finally:
