@@ -7,6 +7,8 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -22,8 +24,9 @@ class AgentPoll {
 
   // Once before agents of this address's family are asked.
   Result<> open_for(const io::Address& agent);
-  // What cannot be sent is missed like what is not answered.
+  // Leaves with the next send(). What cannot be sent is missed like what is not answered.
   void ask(uint32_t id, const io::Address& agent, Nanos now);
+  void send();
   void forget(uint32_t id);
   bool is_waiting() const { return !asked_.empty(); }
 
@@ -39,11 +42,18 @@ class AgentPoll {
     uint32_t id;
     Nanos sent;
   };
+  struct Question {
+    std::string datagram;
+    io::Address agent;
+  };
+  static void send(int fd, std::vector<Question>& questions);
   void read(int fd, Nanos now, const Take& take);
+  void hear(std::string_view datagram, Nanos now, const Take& take);
 
   proto::LoadSecret secret_;
   Random random_;
   std::array<io::Fd, 2> sockets_;                         // IPv4, IPv6
+  std::array<std::vector<Question>, 2> questions_;        // to be sent by each
   boost::unordered_flat_map<uint64_t, Asked> asked_;      // by nonce
   boost::unordered_flat_map<uint32_t, uint64_t> nonces_;  // by id
   uint64_t strays_ = 0;

@@ -31,6 +31,8 @@ class Ager {
   // Looks at the next `count` entries or fewer. True: this was the last step of a pass.
   Result<bool> step(uint32_t count);
 
+  bool is_within_pass() const { return place_.has_value(); }
+
   // Of the last whole pass; 0 before the first.
   uint64_t passes() const { return passes_; }
   uint32_t open() const { return open_; }        // entries in the table

@@ -77,6 +77,7 @@ class Balancer {
   void weigh(Service& service, Nanos now);
   bl_instance entry_of(const Member& member, const model::Vip& vip) const;
   void write();
+  void age(Nanos now);
   void sample(Nanos now);
 
   io::Loop& loop_;
@@ -100,6 +101,7 @@ class Balancer {
   std::vector<Attached> attached_;
   ControlCounts counts_;
   Nanos next_round_ = 0;
+  Nanos next_pass_ = 0;  // of ager_
   io::Loop::Timer round_timer_{};
   io::Loop::Timer write_timer_{};
 };

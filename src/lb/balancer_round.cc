@@ -17,6 +17,9 @@ namespace {
 constexpr Nanos kWriteSpacing = 2 * kMillisecond;
 // A pass through a full table takes five seconds, a twentieth of a core.
 constexpr uint32_t kAgedPerSecond = 200'000;
+// To look through an empty one of a million takes a millisecond too. Who balances by what is open
+// does not wait.
+constexpr Nanos kPassSpacing = kSecond / 2;
 
 bl_method method_of(model::Forwarding forwarding) {
   switch (forwarding) {
@@ -160,13 +163,24 @@ void Balancer::sample(Nanos now) {
   sampled_at_ = now;
 }
 
-void Balancer::round() {
-  const Nanos interval = Nanos{settings_.interval_ms} * kMillisecond;
+void Balancer::age(Nanos now) {
+  if (!ager_.is_within_pass()) {
+    if (now < next_pass_) return;
+    const bool is_urgent = std::ranges::any_of(services_, [](const Service& service) {
+      return service.config.scheduler == model::Scheduler::kLeastConnections;
+    });
+    next_pass_ = is_urgent ? now : now + kPassSpacing;
+  }
   const auto steps = static_cast<uint32_t>(kAgedPerSecond * uint64_t{settings_.interval_ms} / 1000);
   if (const auto stepped = ager_.step(std::max(steps, 1U)); !stepped)
     log_error("{}", stepped.error().message);
   else if (*stepped)
     release_left();
+}
+
+void Balancer::round() {
+  const Nanos interval = Nanos{settings_.interval_ms} * kMillisecond;
+  age(now_ns());
   ++counts_.rounds;
   react();
   const Nanos now = now_ns();

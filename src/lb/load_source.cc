@@ -23,7 +23,7 @@ namespace {
 using model::LoadSource;
 
 // Polls leave and agents' answers are looked for no more often: each wakening has its price.
-constexpr Nanos kTick = 2 * kMillisecond;
+constexpr Nanos kTick = 4 * kMillisecond;
 // To read JSON takes memory and time many times its size, and a figure needs little of it.
 constexpr size_t kMostJson = 64 * 1024;
 
@@ -194,6 +194,7 @@ void LoadSources::Impl::turn() {
     lateness_.record(sent - due->due);
     ask(due->id, *slots_.at(due->id), sent);
   }
+  agents_.send();
   arm();
 }
 

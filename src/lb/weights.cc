@@ -58,6 +58,7 @@ bool is_frozen(const Candidate& candidate) {
 struct Weights::Call {
   const model::Vip& vip;
   std::span<const Candidate> candidates;
+  std::vector<Known*> known;
   std::vector<Weighed> out;
   std::vector<double> fixed;  // static weight, with what is known of the capacity; 0: barred
   std::vector<double> free;   // share of the capacity; an agent-check may say more than 1
@@ -127,9 +128,10 @@ void Weights::reckon(Call& call) {
   const bool has_capacity = call.vip.scheduler == Scheduler::kAwfd;
   std::vector<double> frees;
   std::vector<double> cores;
-  for (const Candidate& candidate : call.candidates) {
-    const Known& known = known_.at(candidate.id);
-    if (!known.free.is_empty()) frees.push_back(known.free.held());
+  for (size_t i = 0; i < call.candidates.size(); ++i) {
+    const Candidate& candidate = call.candidates[i];
+    if (const Known& known = *call.known[i]; !known.free.is_empty())
+      frees.push_back(known.free.held());
     if (candidate.load != nullptr && candidate.load->cores) cores.push_back(*candidate.load->cores);
   }
   const double mean_free = mean_or(frees, 1);
@@ -137,7 +139,7 @@ void Weights::reckon(Call& call) {
   double free_of_all = 0;
   for (size_t i = 0; i < call.candidates.size(); ++i) {
     const Candidate& candidate = call.candidates[i];
-    const Known& known = known_.at(candidate.id);
+    Known& known = *call.known[i];
     Weighed& out = call.out[i];
     out.reason = barred(candidate);
     call.slow[i] = slow_start(candidate, call.vip.slow_start_ms);
@@ -151,7 +153,7 @@ void Weights::reckon(Call& call) {
     out.utilisation = std::max(0.0, 1 - free);
     if (candidate.load != nullptr && known.free.is_empty()) out.reason = Reason::kNotHeard;
     if (call.slow[i] < 1) out.reason = Reason::kSlowStart;
-    known_.at(candidate.id).scale = capacity * candidate.weight;
+    known.scale = capacity * candidate.weight;
     out.available = free * capacity * candidate.weight;
     all += capacity;
     free_of_all += free * capacity;
@@ -166,7 +168,7 @@ std::vector<uint32_t> Weights::by_awfd(Call& call) {
   std::vector<double> available(call.candidates.size(), 0);
   std::vector<bool> is_last(call.candidates.size(), false);
   for (size_t i = 0; i < available.size(); ++i) {
-    is_last[i] = is_frozen(call.candidates[i]) && known_.at(call.candidates[i].id).has_weight;
+    is_last[i] = is_frozen(call.candidates[i]) && call.known[i]->has_weight;
     if (!is_last[i]) available[i] = call.out[i].available * call.slow[i];
   }
   const double most = *std::ranges::max_element(available);
@@ -174,7 +176,7 @@ std::vector<uint32_t> Weights::by_awfd(Call& call) {
   std::vector<uint32_t> weights(available.size(), 0);
   if (most > 0) weights = balance::awfd_weights(available, m).value_or(std::move(weights));
   for (size_t i = 0; i < weights.size(); ++i) {
-    Known& known = known_.at(call.candidates[i].id);
+    Known& known = *call.known[i];
     if (call.fixed[i] == 0) {
       weights[i] = 0;
     } else if (is_last[i]) {
@@ -232,6 +234,7 @@ std::vector<Weighed> Weights::next(const model::Vip& vip, std::span<const Candid
   if (count == 0) return {};
   Call call{.vip = vip,
             .candidates = candidates,
+            .known = {},
             .out = std::vector<Weighed>(count),
             .fixed = std::vector<double>(count, 0),
             .free = std::vector<double>(count, 1),
@@ -239,6 +242,7 @@ std::vector<Weighed> Weights::next(const model::Vip& vip, std::span<const Candid
   for (auto& [id, known] : known_) known.is_named = false;
   for (const Candidate& candidate : candidates) hear(candidate, vip.m);
   std::erase_if(known_, [](const auto& entry) { return !entry.second.is_named; });
+  for (const Candidate& candidate : candidates) call.known.push_back(&known_.at(candidate.id));
   reckon(call);
 
   const bool is_awfd = vip.scheduler == Scheduler::kAwfd;
