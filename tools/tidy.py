@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs clang-tidy over every source of a compile_commands.json, but only where the source, a
+"""Runs clang-tidy once over every source of a compile_commands.json, but only where the source, a
 project header it includes, its command or the configuration changed since it was last clean."""
 
 import argparse
@@ -60,6 +60,10 @@ def main():
                if pathlib.Path(entry["file"]).is_relative_to(ROOT / "src")
                or pathlib.Path(entry["file"]).is_relative_to(ROOT / "tests")
                or pathlib.Path(entry["file"]).is_relative_to(ROOT / "fuzz")}
+    # clang-tidy runs all commands that it finds of a source; one is enough.
+    single = options.build / "tidy-commands"
+    single.mkdir(exist_ok=True)
+    (single / "compile_commands.json").write_text(json.dumps(list(entries.values())), "utf-8")
     names = {file: stamps / stamp(entry, settings) for file, entry in entries.items()}
     for old in set(stamps.iterdir()) - set(names.values()):
         old.unlink()
@@ -67,7 +71,7 @@ def main():
     print(f"clang-tidy: {len(stale)} of {len(entries)} sources changed", file=sys.stderr)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        running = {pool.submit(tidy, options.build, entry): entry["file"] for entry in stale}
+        running = {pool.submit(tidy, single, entry): entry["file"] for entry in stale}
         for done in concurrent.futures.as_completed(running):
             status, words = done.result()
             if status == 0:

@@ -10,34 +10,21 @@ import sys
 
 import pytest
 
-from control import VIPS, Balancer, build, vip
+from control import VIPS, build, vip
 from harness import ROOT, ballast_binary, wait_until
-from network import NGINX, Network, Unavailable
 
 sys.path.insert(0, str(ROOT / "tests/faults"))
 from test_metrics import promtool  # noqa: E402
 
 
 @pytest.fixture(name="balancer")
-def running_balancer():
-    for tool in (NGINX, "curl"):
-        if not shutil.which(tool):
-            pytest.skip(f"there is no {tool}")
-    try:
-        net = Network()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    balancer = None
-    try:
-        build(net)
-        balancer = Balancer(net, [vip(scheduler="static", health="http", health_path="/name")],
-                            admin="127.0.0.1:9480")
-        balancer.wait_weights("both are up", web0=True, web1=True)
-        yield balancer
-    finally:
-        if balancer:
-            balancer.stop()
-        net.close()
+def running_balancer(net, run):
+    build(net)
+    balancer = run([vip(scheduler="static", health="http", health_path="/name")],
+                   admin="127.0.0.1:9480")
+    balancer.wait_weights("both are up", web0=True, web1=True)
+    yield balancer
+    balancer.stop()
 
 
 def ask(balancer, *words, status=0, stdin=None):
