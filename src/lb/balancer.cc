@@ -191,6 +191,7 @@ Result<uint32_t> Balancer::member_for(const model::Vip& vip, const model::Instan
     const Result<uint32_t> added = tables_.add_instance(entry, owner);
     if (!added) return added;
     index = *added;
+    if (const Result<> begun = traffic_.begin(index); !begun) return Unexpected(begun.error());
     by_owner_.emplace(owner, index);
     Member& added_member = members_[index];
     added_member.index = index;
@@ -200,6 +201,7 @@ Result<uint32_t> Balancer::member_for(const model::Vip& vip, const model::Instan
   }
   Member& member = members_[index];
   member.name = instance.name;
+  member.vip = vip.name;
   member.config = instance;
   if (std::exchange(member.is_leaving, false) || known == by_owner_.end())
     neighbours_->watch(member.address);

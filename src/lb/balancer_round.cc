@@ -156,9 +156,10 @@ void Balancer::react() {
 }
 
 void Balancer::sample(Nanos now) {
-  std::vector<uint32_t> indices;
-  for (const auto& [index, member] : members_) indices.push_back(index);
-  if (const Result<> sampled = traffic_.sample(indices, now); !sampled)
+  std::vector<Traffic::Place> places;
+  for (const auto& [index, member] : members_)
+    if (!member.vip.empty()) places.push_back({index, member.vip});
+  if (const Result<> sampled = traffic_.sample(places, now); !sampled)
     log_error("{}", sampled.error().message);
   sampled_at_ = now;
 }

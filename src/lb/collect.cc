@@ -10,15 +10,19 @@ namespace {
 
 double of_count(uint64_t count) { return static_cast<double>(count); }
 
+template <typename Metrics>
+void set_traffic(Metrics& out, const Flowed& flowed) {
+  out.packets = of_count(flowed.total.packets);
+  out.bytes = of_count(flowed.total.bytes);
+  out.flows = of_count(flowed.total.connections);
+}
+
 InstanceMetrics collect_instance(const Balancer& balancer, const Service& service,
                                  const Member& member, double weights) {
   InstanceMetrics out;
   out.vip = service.config.name;
   out.instance = member.name;
-  const bl_traffic traffic = balancer.traffic().total(member.index);
-  out.packets = of_count(traffic.packets);
-  out.bytes = of_count(traffic.bytes);
-  out.flows = of_count(traffic.connections);
+  set_traffic(out, balancer.traffic().of_instance(member.index));
   out.connections = balancer.ager().open_of(member.index);
   out.weight = member.weighed.weight;
   out.share = weights > 0 ? out.weight / weights : 0;
@@ -43,6 +47,7 @@ InstanceMetrics collect_instance(const Balancer& balancer, const Service& servic
 void collect_service(const Balancer& balancer, const Service& service, LbMetrics& out) {
   VipMetrics vip;
   vip.vip = service.config.name;
+  set_traffic(vip, balancer.traffic().of_vip(vip.vip));
   vip.instances = of_count(service.members.size());
   double weights = 0;
   for (const uint32_t index : service.members)

@@ -43,6 +43,7 @@ struct Member {
   bl_owner owner{};
   HostAddress address{};
   std::string name;
+  std::string vip;  // its name; empty: of a former process, and not configured by this one
   model::Instance config;
   bl_instance entry{};             // as the packet path has it
   bl_instance next{};              // as it is to be after this round

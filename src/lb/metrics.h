@@ -26,10 +26,14 @@ class Balancer;
   X(counter, write_errors, "lb_map_write_errors_total", "Writes of them that failed, tried again") \
   X(counter, strays, "lb_poll_strays_total", "Answers of agents to no question under way")
 
-// Of a VIP; label vip. Its packets are the sum over its instances: sum by (vip) (rate(…)).
-#define BALLAST_LB_VIP_METRICS(X)                                 \
-  X(gauge, connections, "lb_vip_connections", "Connections open") \
-  X(gauge, instances, "lb_vip_instances", "Instances configured") \
+// Of a VIP; label vip.
+#define BALLAST_LB_VIP_METRICS(X)                                               \
+  X(counter, packets, "lb_vip_packets_total",                                   \
+    "Packets sent to its instances, those that left among them")                \
+  X(counter, bytes, "lb_vip_bytes_total", "Their bytes, from the IP header on") \
+  X(counter, flows, "lb_vip_flows_total", "Flows that were given an instance")  \
+  X(gauge, connections, "lb_vip_connections", "Connections open")               \
+  X(gauge, instances, "lb_vip_instances", "Instances configured")               \
   X(gauge, usable, "lb_vip_instances_usable", "Of those, with a weight above 0")
 
 // Of an instance of a VIP; labels vip and instance.

@@ -61,19 +61,14 @@ json next_hop_of(const Balancer& balancer, const Member& member) {
           {"mac", hop->mac ? json(mac_text(hop->mac->data())) : json(nullptr)}};
 }
 
-void add_traffic(json& object, const Balancer& balancer, uint32_t index) {
-  const bl_traffic total = balancer.traffic().total(index);
-  const Rates rates = balancer.traffic().rates(index);
-  object["packets"] = total.packets;
-  object["bytes"] = total.bytes;
-  object["flows"] = total.connections;
-  object["packets_per_s"] = rates.packets;
-  object["bytes_per_s"] = rates.bytes;
-  object["flows_per_s"] = rates.connections;
+void add_traffic(json& object, const Flowed& flowed) {
+  object["packets"] = flowed.total.packets;
+  object["bytes"] = flowed.total.bytes;
+  object["flows"] = flowed.total.connections;
+  object["packets_per_s"] = flowed.rates.packets;
+  object["bytes_per_s"] = flowed.rates.bytes;
+  object["flows_per_s"] = flowed.rates.connections;
 }
-
-constexpr const char* kSummed[] = {"packets",     "bytes",       "flows", "packets_per_s",
-                                   "bytes_per_s", "flows_per_s", "open"};
 
 json instance_of(const Balancer& balancer, const Member& member, uint64_t weights, Nanos now) {
   json object{{"name", member.name},
@@ -91,7 +86,7 @@ json instance_of(const Balancer& balancer, const Member& member, uint64_t weight
               {"reason", words_of(member.weighed.reason)},
               {"open", balancer.ager().open_of(member.index)},
               {"next_hop", next_hop_of(balancer, member)}};
-  add_traffic(object, balancer, member.index);
+  add_traffic(object, balancer.traffic().of_instance(member.index));
   if (member.load) object["load"] = load_of(balancer.loads().state(*member.load), now);
   if (member.health) object["health"] = health_of(balancer.health().state(*member.health), now);
   return object;
@@ -109,17 +104,14 @@ json vip_of(const Balancer& balancer, const Service& service, Nanos now) {
   uint64_t weights = 0;
   for (const uint32_t index : service.members)
     weights += balancer.members().at(index).weighed.weight;
-  for (const char* key : kSummed) object[key] = 0;
+  add_traffic(object, balancer.traffic().of_vip(vip.name));
+  uint64_t open = 0;
   for (const uint32_t index : service.members) {
-    json instance = instance_of(balancer, balancer.members().at(index), weights, now);
-    for (const char* key : kSummed) {
-      if (instance[key].is_number_float())
-        object[key] = object[key].get<double>() + instance[key].get<double>();
-      else
-        object[key] = object[key].get<uint64_t>() + instance[key].get<uint64_t>();
-    }
-    object["instances"].push_back(std::move(instance));
+    object["instances"].push_back(
+        instance_of(balancer, balancer.members().at(index), weights, now));
+    open += balancer.ager().open_of(index);
   }
+  object["open"] = open;
   return object;
 }
 

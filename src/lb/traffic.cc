@@ -4,37 +4,67 @@
 #include <utility>
 
 namespace ballast::lb {
+namespace {
 
-Result<> Traffic::sample(const std::vector<uint32_t>& instances, Nanos now) {
+template <typename Of, typename Key>
+Flowed find(const Of& of, const Key& key) {
+  const auto found = of.find(key);
+  return found == of.end() ? Flowed{} : found->second;
+}
+
+bl_traffic moved(const bl_traffic& from, const bl_traffic& to) {
+  return {to.packets - from.packets, to.bytes - from.bytes, to.connections - from.connections};
+}
+
+Rates rates_of(const bl_traffic& moved, double seconds) {
+  return {static_cast<double>(moved.packets) / seconds, static_cast<double>(moved.bytes) / seconds,
+          static_cast<double>(moved.connections) / seconds};
+}
+
+void add(bl_traffic& to, const bl_traffic& moved) {
+  to.packets += moved.packets;
+  to.bytes += moved.bytes;
+  to.connections += moved.connections;
+}
+
+void add(Rates& to, const Rates& rates) {
+  to.packets += rates.packets;
+  to.bytes += rates.bytes;
+  to.connections += rates.connections;
+}
+
+}  // namespace
+
+Result<> Traffic::begin(uint32_t instance) {
+  instances_.erase(instance);
+  return program_.instance_counters().clear(instance);
+}
+
+Result<> Traffic::sample(const std::vector<Place>& places, Nanos now) {
   const double seconds = static_cast<double>(now - sampled_at_) / static_cast<double>(kSecond);
-  std::map<uint32_t, Sample> fresh;
-  for (const uint32_t instance : instances) {
-    const auto total = program_.instance_counters().sum(instance);
+  std::map<uint32_t, Flowed> instances;
+  std::map<std::string, Flowed> vips;
+  for (const Place& place : places) {
+    const auto total = program_.instance_counters().sum(place.instance);
     if (!total) return Unexpected(total.error());
-    Sample& sample = fresh[instance];
-    sample.total = *total;
-    const auto before = samples_.find(instance);
-    if (before == samples_.end()) continue;
-    const auto rate = [&](__u64 bl_traffic::* what) {
-      const uint64_t moved = (*total).*what - before->second.total.*what;
-      return static_cast<double>(moved) / seconds;
-    };
-    sample.rates = {rate(&bl_traffic::packets), rate(&bl_traffic::bytes),
-                    rate(&bl_traffic::connections)};
+    Flowed& instance = instances[place.instance];
+    instance.total = *total;
+    const auto before = instances_.find(place.instance);
+    const bool is_known = before != instances_.end();
+    const bl_traffic more = is_known ? moved(before->second.total, *total) : *total;
+    if (is_known) instance.rates = rates_of(more, seconds);
+    const auto [vip, is_first] = vips.try_emplace(place.vip);
+    if (is_first) vip->second.total = find(vips_, place.vip).total;
+    add(vip->second.total, more);
+    add(vip->second.rates, instance.rates);
   }
-  samples_ = std::move(fresh);
+  instances_ = std::move(instances);
+  vips_ = std::move(vips);
   sampled_at_ = now;
   return {};
 }
 
-bl_traffic Traffic::total(uint32_t instance) const {
-  const auto found = samples_.find(instance);
-  return found == samples_.end() ? bl_traffic{} : found->second.total;
-}
-
-Rates Traffic::rates(uint32_t instance) const {
-  const auto found = samples_.find(instance);
-  return found == samples_.end() ? Rates{} : found->second.rates;
-}
+Flowed Traffic::of_instance(uint32_t instance) const { return find(instances_, instance); }
+Flowed Traffic::of_vip(const std::string& vip) const { return find(vips_, vip); }
 
 }  // namespace ballast::lb

@@ -99,6 +99,11 @@ class PerCpuView : public RawMap {
     for (size_t i = 0; i < values.size(); ++i) sum.words[i % kWords] += values[i];
     return sum.value;
   }
+  // 0 on every CPU. What a packet counts meanwhile may be lost.
+  Result<> clear(uint32_t index) const {
+    const std::vector<uint64_t> values(sizeof(Value) / 8 * possible_cpus());
+    return RawMap::put(&index, values.data());
+  }
 };
 
 }  // namespace ballast::loader

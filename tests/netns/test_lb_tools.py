@@ -142,3 +142,20 @@ def test_metrics_are_good_and_move(balancer):
     assert told.returncode == 0 and not told.stderr, told.stderr
     ready = balancer.net.inside("lb", "curl", "-s", "http://127.0.0.1:9480/readyz?verbose").stdout
     assert ready == "[+] running\n[+] vip web\nready\n"
+
+
+def test_what_left_stays_in_the_vips_total(net, run):
+    build(net)
+    balancer = run([vip(scheduler="static")], tcp_closing="1s")
+    balancer.wait_weights("both are up", web0=True, web1=True)
+
+    def flows():
+        return balancer.status()["vips"][0]["flows"]
+
+    fetch(balancer, 10)
+    wait_until(lambda: flows() == 10, 10, "the flows are counted")
+    assert balancer.instances()["web0"]["flows"] < 10
+    balancer.apply([vip(names=("web0",), scheduler="static")])
+    wait_until(lambda: not balancer.status()["leaving"], 20, "web1 is gone")
+    fetch(balancer, 5)
+    wait_until(lambda: flows() == 15, 10, "the flows are counted")
