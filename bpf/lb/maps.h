@@ -53,10 +53,10 @@ struct {
   __uint(value_size, sizeof(__u32));
 } captured SEC(".maps");
 
-// Holds hash_seed for the next process.
+// For the next process: hash_seed, and what stands for the layout of all maps.
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(max_entries, 1);
+  __uint(max_entries, 2);
   __type(key, __u32);
   __type(value, __u64);
 } seed SEC(".maps");

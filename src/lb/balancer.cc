@@ -14,6 +14,7 @@
 #include "lb/apply.h"
 #include "lb/changes.h"
 #include "lb/weights.h"
+#include "loader/pins.h"
 
 namespace ballast::lb {
 namespace {

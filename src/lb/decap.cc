@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "loader/pins.h"
 
 namespace ballast::lb {
 namespace {

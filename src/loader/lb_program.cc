@@ -6,9 +6,6 @@
 #include <decap.skel.h>
 #include <lb.skel.h>
 #include <linux/if_link.h>
-#include <linux/magic.h>
-#include <sys/mount.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,24 +13,26 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 
+#include "loader/pins.h"
 #include "wire/flow_hash.h"
 
 namespace ballast::loader {
 namespace {
-
-constexpr const char* kBpfFolder = "/sys/fs/bpf";
 
 // libbpf prints to stderr by itself; only what explains a failure is kept.
 thread_local std::string last_words;
 
 int keep_words(libbpf_print_level level, const char* format, va_list arguments) {
   if (level != LIBBPF_WARN) return 0;
-  char line[512];
-  const int length = vsnprintf(line, sizeof(line), format, arguments);
-  if (length > 0 && last_words.size() < 8192) last_words += line;
+  std::string words(1 << 16, 0);
+  const int length = vsnprintf(words.data(), words.size(), format, arguments);
+  if (length <= 0) return 0;
+  words.resize(std::min(words.size() - 1, static_cast<size_t>(length)));
+  last_words += words;
+  // The verifier's verdict stands at the end of what it says.
+  constexpr size_t kMost = 2048;
+  if (last_words.size() > kMost) last_words.erase(0, last_words.size() - kMost);
   return 0;
 }
 
@@ -59,88 +58,12 @@ Result<Attachment> attach_xdp(int program, uint32_t ifindex, AttachMode mode) {
   return Attachment(fd);
 }
 
-bool is_shaped_alike(const bpf_map* map, int fd) {
-  bpf_map_info info{};
-  uint32_t size = sizeof(info);
-  return bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && info.type == bpf_map__type(map) &&
-         info.key_size == bpf_map__key_size(map) && info.value_size == bpf_map__value_size(map) &&
-         info.max_entries == bpf_map__max_entries(map);
-}
-
-// Whether the map that is at `path`, if one is, can be this program's.
-Result<> check_pinned(const bpf_map* map, const std::string& path) {
-  const int fd = bpf_obj_get(path.c_str());
-  if (fd < 0 && errno == ENOENT) return {};
-  if (fd < 0) return fail_errno("open " + path, errno);
-  const bool is_alike = is_shaped_alike(map, fd);
-  close(fd);
-  if (is_alike) return {};
-  return fail(ErrorCode::kState, path + " is of another size or of another version");
-}
-
-// Tells libbpf where each map lives: it takes what is there, or puts the new one there.
-Result<> pin_maps(bpf_object* object, const std::string& folder) {
-  if (folder.empty()) return {};
-  if (const Result<> made = make_pins(folder); !made) return made;
-  bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, object) {
-    if (bpf_map__is_internal(map)) continue;
-    const std::string path = folder + "/" + bpf_map__name(map);
-    if (const Result<> alike = check_pinned(map, path); !alike) return alike;
-    if (bpf_map__set_pin_path(map, path.c_str()) != 0) return fail_errno("pin " + path, errno);
-  }
-  return {};
-}
-
-bool is_bpf_file_system(const std::string& path) {
-  struct statfs system{};
-  return statfs(path.c_str(), &system) == 0 && static_cast<uint32_t>(system.f_type) == BPF_FS_MAGIC;
-}
-
 template <typename View>
 View view(const bpf_map* map) {
   return View(bpf_map__fd(map), bpf_map__name(map));
 }
 
 }  // namespace
-
-Result<> make_pins(const std::string& folder) {
-  if (folder.starts_with(std::string(kBpfFolder) + "/") && !is_bpf_file_system(kBpfFolder) &&
-      mount("bpf", kBpfFolder, "bpf", 0, "mode=0700") != 0)
-    return fail_errno(std::string("mount a BPF file system on ") + kBpfFolder, errno);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return fail_errno("make the folder " + folder, error.value());
-  if (is_bpf_file_system(folder)) return {};
-  return fail(ErrorCode::kInvalid, folder + " is not in a BPF file system (mount -t bpf)");
-}
-
-std::optional<uint64_t> pinned_seed(const std::string& pins) {
-  const int fd = bpf_obj_get((pins + "/seed").c_str());
-  if (fd < 0) return std::nullopt;
-  const uint32_t zero = 0;
-  uint64_t seed = 0;
-  const int status = bpf_map_lookup_elem(fd, &zero, &seed);
-  close(fd);
-  return status == 0 ? std::optional<uint64_t>(seed) : std::nullopt;
-}
-
-Result<> remove_pins(const std::string& pins) {
-  listen();
-  const std::unique_ptr<LbSkeleton, void (*)(LbSkeleton*)> skeleton(LbSkeleton__open(),
-                                                                    LbSkeleton__destroy);
-  if (!skeleton) return refused("open the load balancer's program", errno);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(pins, error)) {
-    const std::string name = entry.path().filename();
-    const bool is_ours = name.starts_with(kPinnedLink) ||
-                         bpf_object__find_map_by_name(skeleton->obj, name.c_str()) != nullptr;
-    if (is_ours && unlink(entry.path().c_str()) != 0)
-      return fail_errno("remove " + entry.path().string(), errno);
-  }
-  rmdir(pins.c_str());  // unless others keep something there
-  return {};
-}
 
 Result<> Attachment::pin(const std::string& path) const {
   if (bpf_obj_pin(fd_, path.c_str()) != 0) return fail_errno("pin " + path, errno);
@@ -171,9 +94,11 @@ Result<LbProgram> LbProgram::load(const LbSettings& settings) {
     return Unexpected(pinned.error());
   if (const int error = LbSkeleton__load(skeleton))
     return refused("load the load balancer's program", -error);
-  const uint32_t zero = 0;
-  if (const Result<> kept = program.seed().set(zero, settings.hash_seed); !kept)
-    return Unexpected(kept.error());
+  for (const auto& [place, number] : {std::pair(kSeedPlace, settings.hash_seed),
+                                      std::pair(kLayoutPlace, layout_of(skeleton->obj))}) {
+    if (const Result<> kept = program.seed().set(place, number); !kept)
+      return Unexpected(kept.error());
+  }
   return program;
 }
 

@@ -94,20 +94,6 @@ class LbProgram {
   std::unique_ptr<LbSkeleton, Destroy> skeleton_;
 };
 
-// The value of map "seed" among the pins, if there are any.
-std::optional<uint64_t> pinned_seed(const std::string& pins);
-
-// Pinned attachments are called this and their interface's name.
-inline constexpr const char* kPinnedLink = "link-";
-
-// Makes the folder, and mounts the BPF file system on /sys/fs/bpf where a folder there is wanted
-// and nobody has. kInvalid if the folder is in another file system.
-Result<> make_pins(const std::string& folder);
-
-// Removes the maps and attachments among the pins, which end unless somebody else holds them, and
-// nothing else.
-Result<> remove_pins(const std::string& pins);
-
 class DecapProgram {
  public:
   static Result<DecapProgram> load();

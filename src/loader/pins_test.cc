@@ -7,6 +7,7 @@
 #include <set>
 
 #include "loader/lb_fixture.h"
+#include "loader/pins.h"
 
 namespace ballast::loader {
 namespace {
@@ -45,6 +46,14 @@ TEST_F(PinsTest, ConnectionsOutliveTheProgram) {
   set_table(0, {0, 1, 0, 0});
   EXPECT_EQ(instance_of(packet4(tcp(kAck))), 0) << "a known one stays";
   EXPECT_EQ(instance_of(packet4(tcp(kSyn, 40'001))), 1) << "a new one goes by the table";
+}
+
+TEST_F(PinsTest, MapsOfAnotherLayoutAreRefused) {
+  ASSERT_TRUE(program_->seed().set(1, 12345));
+  const auto other = LbProgram::load(settings(1024));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::kState);
+  EXPECT_NE(other.error().message.find(folder_), std::string::npos);
 }
 
 TEST_F(PinsTest, MapsOfAnotherSizeAreRefusedAndCanBeGivenUp) {
