@@ -10,7 +10,8 @@ BL_INLINE void bl_fragment_key_of(const struct bl_packet* packet, struct bl_frag
   key->source = packet->flow.source;
   key->destination = packet->flow.destination;
   key->id_be = packet->fragment_id;
-  key->protocol = packet->flow.protocol;
+  // RFC 791 puts the pieces together by protocol too, RFC 8200 does not.
+  key->protocol = packet->flow.family == BL_FAMILY_IPV4 ? packet->flow.protocol : 0;
   key->family = packet->flow.family;
 }
 

@@ -31,7 +31,7 @@ constexpr const char* kFooter =
     "\n"
     "Exit status: 0 ended by a signal; 1 the kernel refused; 2 wrong usage.";
 
-std::vector<Flag> decap_flags(lb::DecapOptions& options, bool& keep) {
+std::vector<Flag> decap_flags(lb::DecapOptions& options) {
   return {
       {"--interface", "IF", "where tunnels end", "", "", true,
        [&options](const std::string& text) -> Result<> {
@@ -47,8 +47,9 @@ std::vector<Flag> decap_flags(lb::DecapOptions& options, bool& keep) {
          options.balancers.push_back(*address);
          return {};
        }},
-      {"--keep", "", "stay attached when this process ends; the next one takes over", "", "", false,
-       switch_into(keep)},
+      {"--keep", "",
+       "stay attached when this process ends; the next one takes over, and without --keep ends it",
+       "", "", false, switch_into(options.keep)},
   };
 }
 
@@ -91,13 +92,12 @@ Result<> run_decap(const lb::DecapOptions& options) {
 
 int run_lb_decap(const Arguments& arguments) {
   lb::DecapOptions options;
-  bool keep = false;
   const CommandLine command{.name = "ballast lb decap",
                             .summary = "opens the balancer's tunnels (IPIP, GUE) on an instance",
-                            .flags = decap_flags(options, keep),
+                            .flags = decap_flags(options),
                             .footer = kFooter};
   if (const auto status = parse_command_line(command, arguments)) return *status;
-  if (keep) options.pins = kPins;
+  options.pins = kPins;
   if (options.interfaces.empty()) return usage_error(command.name, "--interface: at least one");
   if (options.balancers.empty()) return usage_error(command.name, "--balancer: at least one");
   if (const auto ran = run_decap(options); !ran) {

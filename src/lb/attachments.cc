@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -18,93 +18,143 @@ namespace {
 
 using loader::Attachment;
 using loader::AttachMode;
-using loader::LbProgram;
 
-std::string link_path(const model::LbSettings& settings, const std::string& interface) {
-  return settings.pins + "/" + loader::kPinnedLink + interface;
+// A BPF file system takes no dots, and interfaces have no colons.
+std::string link_path(const AttachOptions& options, std::string interface) {
+  std::ranges::replace(interface, '.', ':');
+  return options.pins + "/" + loader::kPinnedLink + interface;
+}
+
+bool is_wanted(model::Attach wanted, bool is_native) {
+  return wanted == model::Attach::kAuto || (wanted == model::Attach::kNative) == is_native;
+}
+
+Unexpected about(const std::string& interface, const Error& error) {
+  return fail(ErrorCode::kSystem, fmt::format("{}: {}", interface, error.message));
 }
 
 // Native unless it is asked for otherwise or cannot be had.
-Result<Attached> attach_new(const LbProgram& program, const model::LbSettings& settings,
-                            Attached made) {
-  if (settings.attach != model::Attach::kGeneric) {
-    Result<Attachment> native = program.attach(made.ifindex, AttachMode::kNative);
+Result<Attached> attach_new(int program, model::Attach mode, Attached made) {
+  if (mode != model::Attach::kGeneric) {
+    Result<Attachment> native = loader::attach(program, made.ifindex, AttachMode::kNative);
     if (native) {
       made.is_native = true;
       made.attachment = std::move(*native);
       return made;
     }
-    if (native.error().sys_errno == EBUSY)
-      return fail(ErrorCode::kSystem,
-                  fmt::format("{} has another XDP program (ip link set {} xdp off)", made.interface,
-                              made.interface));
-    if (settings.attach == model::Attach::kNative)
+    if (native.error().code == ErrorCode::kState) return about(made.interface, native.error());
+    if (mode == model::Attach::kNative)
       return fail(ErrorCode::kSystem, fmt::format("{} takes no program in its driver: {}",
                                                   made.interface, native.error().message));
     log_warning("{}: not in the driver ({}), so in the kernel's generic path, which is slower",
                 made.interface, native.error().message);
   }
-  Result<Attachment> generic = program.attach(made.ifindex, AttachMode::kGeneric);
-  if (!generic)
-    return fail(ErrorCode::kSystem, fmt::format("{}: {}", made.interface, generic.error().message));
+  Result<Attachment> generic = loader::attach(program, made.ifindex, AttachMode::kGeneric);
+  if (!generic) return about(made.interface, generic.error());
   made.attachment = std::move(*generic);
   return made;
 }
 
-Result<Attached> attach_one(const LbProgram& program, const model::LbSettings& settings,
-                            const std::string& interface) {
-  Attached made{.interface = interface, .ifindex = if_nametoindex(interface.c_str())};
-  if (made.ifindex == 0)
-    return fail(ErrorCode::kInvalid, "there is no interface \"" + interface + "\"");
-  if (settings.pins.empty()) return attach_new(program, settings, std::move(made));
-  const std::string path = link_path(settings, interface);
-  Result<Attachment> former = program.take_over(path);
-  if (former) {
-    made.is_taken_over = true;
-    made.is_native = settings.attach != model::Attach::kGeneric;
-    made.attachment = std::move(*former);
-    return made;
+Result<Attached> attach_one(int program, const AttachOptions& options, Attached made) {
+  if (options.pins.empty()) return attach_new(program, options.mode, std::move(made));
+  const std::string path = link_path(options, made.interface);
+  Result<std::optional<Attachment>> former = loader::take_over(program, made.ifindex, path);
+  if (!former) return about(made.interface, former.error());
+  if (*former) {
+    made.is_native = loader::is_native(made.ifindex);
+    if (is_wanted(options.mode, made.is_native)) {
+      made.is_taken_over = true;
+      made.attachment = std::move(**former);
+      return made;
+    }
+    (*former)->detach();
+    made.is_native = false;
   }
-  // Of an interface that went, and came back as another one.
   unlink(path.c_str());
-  return attach_new(program, settings, std::move(made));
+  return attach_new(program, options.mode, std::move(made));
 }
 
-// Left by a former process on an interface that is not ours any more.
-void remove_others(const model::LbSettings& settings) {
+Result<> keep(const Attached& attached, const AttachOptions& options) {
+  if (options.pins.empty()) return {};
+  const std::string path = link_path(options, attached.interface);
+  if (!options.keep) {
+    unlink(path.c_str());
+    return {};
+  }
+  if (attached.is_taken_over) return {};
+  if (const Result<> made = loader::make_pins(options.pins); !made) return made;
+  return attached.attachment.pin(path);
+}
+
+void say(const Attached& attached) {
+  log_info("{}: attached, {}{}", attached.interface, mode_of(attached),
+           attached.is_taken_over ? ", taken over from the former process" : "");
+}
+
+}  // namespace
+
+const char* mode_of(const Attached& attached) {
+  if (attached.ifindex == 0) return "gone";
+  return attached.is_native ? "native" : "generic";
+}
+
+Result<std::vector<Attached>> attach_all(int program, const AttachOptions& options) {
+  std::vector<Attached> all;
+  for (const std::string& interface : options.interfaces) {
+    const bool is_again =
+        std::ranges::any_of(all, [&](const Attached& each) { return each.interface == interface; });
+    if (is_again) continue;
+    all.push_back({.interface = interface, .ifindex = if_nametoindex(interface.c_str())});
+    if (all.back().ifindex == 0)
+      return fail(ErrorCode::kSystem, "there is no interface \"" + interface + "\"");
+  }
+  for (Attached& each : all) {
+    Result<Attached> attached = attach_one(program, options, std::move(each));
+    if (!attached) return Unexpected(attached.error());
+    each = std::move(*attached);
+  }
+  for (const Attached& attached : all) {
+    if (const Result<> kept = keep(attached, options); !kept) return Unexpected(kept.error());
+    say(attached);
+  }
+  return all;
+}
+
+void remove_others(const AttachOptions& options) {
+  if (options.pins.empty()) return;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(settings.pins, error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(options.pins, error)) {
     const std::string name = entry.path().filename();
     if (!name.starts_with(loader::kPinnedLink)) continue;
-    const std::string interface = name.substr(std::string_view(loader::kPinnedLink).size());
-    if (std::ranges::find(settings.interfaces, interface) != settings.interfaces.end()) continue;
+    std::string interface = name.substr(std::string_view(loader::kPinnedLink).size());
+    std::ranges::replace(interface, ':', '.');
+    if (std::ranges::find(options.interfaces, interface) != options.interfaces.end()) continue;
     log_info("{}: detached, it is not among the interfaces any more", interface);
     unlink(entry.path().c_str());
   }
 }
 
-}  // namespace
-
-Result<std::vector<Attached>> attach_all(const LbProgram& program,
-                                         const model::LbSettings& settings) {
-  std::vector<Attached> all;
-  for (const std::string& interface : settings.interfaces) {
-    Result<Attached> attached = attach_one(program, settings, interface);
-    if (!attached) return Unexpected(attached.error());
-    all.push_back(std::move(*attached));
-  }
-  if (settings.pins.empty()) return all;
-  remove_others(settings);
-  for (const Attached& attached : all) {
-    const std::string path = link_path(settings, attached.interface);
-    if (!settings.keep) {
-      unlink(path.c_str());
-    } else if (!attached.is_taken_over) {
-      if (const Result<> pinned = attached.attachment.pin(path); !pinned)
-        return Unexpected(pinned.error());
+void follow(int program, const AttachOptions& options, std::vector<Attached>& attached) {
+  for (Attached& each : attached) {
+    const uint32_t ifindex = if_nametoindex(each.interface.c_str());
+    if (ifindex == each.ifindex) continue;
+    each.ifindex = ifindex;
+    each.attachment = {};
+    if (ifindex == 0) {
+      log_error("{} is gone", each.interface);
+      continue;
     }
+    Result<Attached> again =
+        attach_one(program, options, {.interface = each.interface, .ifindex = ifindex});
+    const Result<> kept = again ? keep(*again, options) : Unexpected(again.error());
+    if (!kept) {
+      log_error("{}; tried again", kept.error().message);
+      each.ifindex = 0;
+      continue;
+    }
+    each = std::move(*again);
+    say(each);
   }
-  return all;
 }
 
 }  // namespace ballast::lb

@@ -2,22 +2,15 @@
 #include "lb/decap.h"
 
 #include <fmt/format.h>
-#include <net/if.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/log.h"
-#include "loader/pins.h"
 
 namespace ballast::lb {
 namespace {
-
-using loader::Attachment;
-using loader::AttachMode;
 
 // A quarter of TCP's shortest time before it sends again.
 constexpr Nanos kPeersInterval = 50 * kMillisecond;
@@ -39,6 +32,9 @@ bl_balancer_key key_of(const HostAddress& host) {
 }  // namespace
 
 Result<std::unique_ptr<Decap>> Decap::create(io::Loop& loop, const DecapOptions& options) {
+  if (options.balancers.size() > BL_MOST_BALANCERS)
+    return fail(ErrorCode::kInvalid, fmt::format("{} balancers; there may be {}",
+                                                 options.balancers.size(), int{BL_MOST_BALANCERS}));
   auto program = loader::DecapProgram::load();
   if (!program) return Unexpected(program.error());
   std::unique_ptr<Decap> made(new Decap(loop, std::move(*program)));
@@ -52,49 +48,16 @@ Result<std::unique_ptr<Decap>> Decap::create(io::Loop& loop, const DecapOptions&
   });
   if (!neighbours) return Unexpected(neighbours.error());
   made->neighbours_ = std::move(*neighbours);
-  for (const std::string& interface : options.interfaces) {
-    if (const Result<> attached = made->attach(interface, options.pins); !attached)
-      return Unexpected(attached.error());
-  }
+  auto attached =
+      attach_all(made->program_.fd(),
+                 {.interfaces = options.interfaces, .pins = options.pins, .keep = options.keep});
+  if (!attached) return Unexpected(attached.error());
+  made->attached_ = std::move(*attached);
   made->find_peers_again();
   return made;
 }
 
 Decap::~Decap() { loop_.cancel(timer_); }
-
-Result<> Decap::attach_anew(const std::string& interface, uint32_t ifindex) {
-  Result<Attachment> native = program_.attach(ifindex, AttachMode::kNative);
-  if (native) {
-    attachments_.push_back(std::move(*native));
-    return {};
-  }
-  if (native.error().sys_errno == EBUSY)
-    return fail(ErrorCode::kSystem,
-                fmt::format("{0} has another XDP program (ip link set {0} xdp off)", interface));
-  log_warning("{}: not in the driver ({}), so in the kernel's generic path, which is slower",
-              interface, native.error().message);
-  Result<Attachment> generic = program_.attach(ifindex, AttachMode::kGeneric);
-  if (!generic)
-    return fail(ErrorCode::kSystem, fmt::format("{}: {}", interface, generic.error().message));
-  attachments_.push_back(std::move(*generic));
-  return {};
-}
-
-Result<> Decap::attach(const std::string& interface, const std::string& pins) {
-  const uint32_t ifindex = if_nametoindex(interface.c_str());
-  if (ifindex == 0) return fail(ErrorCode::kInvalid, "there is no interface \"" + interface + "\"");
-  if (pins.empty()) return attach_anew(interface, ifindex);
-  const std::string path = pins + "/" + loader::kPinnedLink + interface;
-  Result<Attachment> former = program_.take_over(path);
-  if (former) {
-    attachments_.push_back(std::move(*former));
-    return {};
-  }
-  unlink(path.c_str());  // of an interface that went, and came back as another one
-  if (const Result<> attached = attach_anew(interface, ifindex); !attached) return attached;
-  if (const Result<> made = loader::make_pins(pins); !made) return made;
-  return attachments_.back().pin(path);
-}
 
 Result<> Decap::find_peers() {
   std::vector<std::pair<bl_balancer_key, bl_peer>> seen;

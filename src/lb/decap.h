@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/loop.h"
+#include "lb/attachments.h"
 #include "lb/neighbours.h"
 #include "loader/lb_program.h"
 
@@ -18,7 +19,8 @@ namespace ballast::lb {
 struct DecapOptions {
   std::vector<std::string> interfaces;
   std::vector<HostAddress> balancers;  // outer source addresses that are opened
-  std::string pins;                    // folder where attachments stay after the process; or empty
+  std::string pins;                    // folder where attachments are kept
+  bool keep = false;                   // after the process
 };
 
 struct DecapCount {
@@ -27,10 +29,11 @@ struct DecapCount {
   uint64_t packets = 0;
 };
 
-// Detached when destroyed unless it has pins. One thread, the loop's.
+// Detached when destroyed unless it is kept. One thread, the loop's.
 class Decap {
  public:
-  // kInvalid names an interface that is not there; kSystem what the kernel refused.
+  // kInvalid: too many balancers; kSystem names an interface that is not there, or what the kernel
+  // refused.
   static Result<std::unique_ptr<Decap>> create(io::Loop& loop, const DecapOptions& options);
   ~Decap();
   Decap(const Decap&) = delete;
@@ -40,14 +43,12 @@ class Decap {
 
  private:
   Decap(io::Loop& loop, loader::DecapProgram program) : loop_(loop), program_(std::move(program)) {}
-  Result<> attach(const std::string& interface, const std::string& pins);
-  Result<> attach_anew(const std::string& interface, uint32_t ifindex);
   Result<> find_peers();
   void find_peers_again();
 
   io::Loop& loop_;
   loader::DecapProgram program_;
-  std::vector<loader::Attachment> attachments_;
+  std::vector<Attached> attached_;
   std::unique_ptr<Neighbours> neighbours_;
   std::set<HostAddress> peers_;
   io::Loop::Timer timer_{};

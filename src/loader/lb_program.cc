@@ -49,30 +49,12 @@ Unexpected refused(const char* what, int error) {
   return Unexpected(with_words);
 }
 
-Result<Attachment> attach_xdp(int program, uint32_t ifindex, AttachMode mode) {
-  bpf_link_create_opts options{};
-  options.sz = sizeof(options);
-  options.flags = mode == AttachMode::kNative ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-  const int fd = bpf_link_create(program, static_cast<int>(ifindex), BPF_XDP, &options);
-  if (fd < 0) return fail_errno("attach to interface " + std::to_string(ifindex), -fd);
-  return Attachment(fd);
-}
-
 template <typename View>
 View view(const bpf_map* map) {
   return View(bpf_map__fd(map), bpf_map__name(map));
 }
 
 }  // namespace
-
-Result<> Attachment::pin(const std::string& path) const {
-  if (bpf_obj_pin(fd_, path.c_str()) != 0) return fail_errno("pin " + path, errno);
-  return {};
-}
-
-Attachment::~Attachment() {
-  if (fd_ >= 0) close(fd_);
-}
 
 void LbProgram::Destroy::operator()(LbSkeleton* skeleton) const { LbSkeleton__destroy(skeleton); }
 
@@ -102,14 +84,6 @@ Result<LbProgram> LbProgram::load(const LbSettings& settings) {
   return program;
 }
 
-Result<Attachment> LbProgram::take_over(const std::string& path) const {
-  Attachment attachment(bpf_obj_get(path.c_str()));
-  if (attachment.fd_ < 0) return fail_errno("open " + path, errno);
-  if (bpf_link_update(attachment.fd_, fd(), nullptr) != 0)
-    return fail_errno("take over " + path, errno);
-  return attachment;
-}
-
 MapView<uint32_t, bl_owner> LbProgram::owners() const {
   return view<MapView<uint32_t, bl_owner>>(skeleton_->maps.owners);
 }
@@ -122,10 +96,6 @@ MapView<bl_vip_key, bl_nat_source> LbProgram::nat_sources() const {
 }
 MapView<uint32_t, uint64_t> LbProgram::seed() const {
   return view<MapView<uint32_t, uint64_t>>(skeleton_->maps.seed);
-}
-
-Result<Attachment> LbProgram::attach(uint32_t ifindex, AttachMode mode) const {
-  return attach_xdp(fd(), ifindex, mode);
 }
 
 int LbProgram::fd() const { return bpf_program__fd(skeleton_->progs.lb); }
@@ -178,18 +148,6 @@ Result<DecapProgram> DecapProgram::load() {
   if (const int error = DecapSkeleton__load(program.skeleton_.get()))
     return refused("load the instance's program", -error);
   return program;
-}
-
-Result<Attachment> DecapProgram::attach(uint32_t ifindex, AttachMode mode) const {
-  return attach_xdp(fd(), ifindex, mode);
-}
-
-Result<Attachment> DecapProgram::take_over(const std::string& path) const {
-  Attachment attachment(bpf_obj_get(path.c_str()));
-  if (attachment.fd_ < 0) return fail_errno("open " + path, errno);
-  if (bpf_link_update(attachment.fd_, fd(), nullptr) != 0)
-    return fail_errno("take over " + path, errno);
-  return attachment;
 }
 
 int DecapProgram::fd() const { return bpf_program__fd(skeleton_->progs.decap); }

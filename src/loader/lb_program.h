@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The load balancer's packet path (bpf/lb/lb.bpf.c) and the instance's (bpf/lb/decap.bpf.c),
-// loaded: attaching and maps.
+// loaded, and their maps.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -34,39 +33,12 @@ struct LbSettings {
   std::string pins = {};
 };
 
-enum class AttachMode { kNative, kGeneric };
-
-// One attachment to an interface (a bpf_link's descriptor); ends with this object.
-class Attachment {
- public:
-  Attachment() = default;
-  explicit Attachment(int fd) : fd_(fd) {}
-  Attachment(Attachment&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Attachment& operator=(Attachment&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Attachment();
-
-  // Stays attached when this object is gone, until the file is removed.
-  Result<> pin(const std::string& path) const;
-
- private:
-  friend class LbProgram;
-  friend class DecapProgram;
-  int fd_ = -1;
-};
-
 class LbProgram {
  public:
   // kSystem where the kernel refuses, with its errno: EPERM without the right to load programs.
   // kState where pinned maps are of another size or version: remove_pins() gives them up.
   static Result<LbProgram> load(const LbSettings& settings);
 
-  Result<Attachment> attach(uint32_t ifindex, AttachMode mode) const;
-  // Puts this program in the place of the one that a pinned attachment runs; no packet passes
-  // without one of them.
-  Result<Attachment> take_over(const std::string& path) const;
   int fd() const;
 
   MapView<bl_vip_key, bl_vip> vips() const;
@@ -98,8 +70,6 @@ class DecapProgram {
  public:
   static Result<DecapProgram> load();
 
-  Result<Attachment> attach(uint32_t ifindex, AttachMode mode) const;
-  Result<Attachment> take_over(const std::string& path) const;  // as LbProgram's
   int fd() const;
 
   MapView<bl_balancer_key, uint8_t> balancers() const;

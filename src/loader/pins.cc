@@ -122,7 +122,6 @@ Result<> remove_pins(const std::string& pins) {
     if (is_ours && unlink(entry.path().c_str()) != 0)
       return fail_errno("remove " + entry.path().string(), errno);
   }
-  rmdir(pins.c_str());  // unless others keep something there
   return {};
 }
 

@@ -35,7 +35,7 @@ Result<> pin_maps(bpf_object* object, const std::string& folder);
 std::optional<uint64_t> pinned_seed(const std::string& folder);
 
 // Removes the maps and attachments among the pins, which end unless somebody else holds them, and
-// nothing else.
+// nothing else; the folder stays.
 Result<> remove_pins(const std::string& folder);
 
 }  // namespace ballast::loader
