@@ -27,7 +27,7 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, BL_MOST_INSTANCES);
+  __uint(max_entries, 2 * BL_MOST_INSTANCES);  // likewise
   __type(key, struct bl_vip_key);
   __type(value, struct bl_nat_source);
 } nat_sources SEC(".maps");

@@ -2,6 +2,7 @@
 // ballast lb agent: runs beside an instance and tells balancers its load.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
@@ -71,7 +72,7 @@ Result<> set_group(std::string& group, const std::string& text) {
 std::vector<Flag> agent_flags(Asked& asked) {
   lb::AgentOptions& options = asked.options;
   return {
-      {"--listen", "H:P", "where balancers ask, by UDP", "0.0.0.0:4780", "", false,
+      {"--listen", "H:P", "where balancers ask, by UDP", "[::]:4780", "", false,
        endpoint_into(options.listen)},
       {"--agent-check", "H:P", "where HAProxy asks, by its agent-check over TCP", "", "", false,
        endpoint_into(options.check)},
@@ -93,13 +94,21 @@ std::vector<Flag> agent_flags(Asked& asked) {
   };
 }
 
+// On a host without IPv6 "any address" is IPv4's.
+Result<std::unique_ptr<lb::Agent>> make_agent(io::Loop& loop, lb::AgentOptions options) {
+  auto agent = lb::Agent::create(loop, options);
+  if (agent || agent.error().sys_errno != EAFNOSUPPORT || options.listen.host != "::") return agent;
+  options.listen.host = "0.0.0.0";
+  return lb::Agent::create(loop, std::move(options));
+}
+
 Result<> run_agent(const lb::AgentOptions& options) {
   auto loop = io::Loop::create();
   if (!loop) return Unexpected(loop.error());
   const auto signals =
       Signals::watch(**loop, {SIGTERM, SIGINT}, [&loop](int /*signal*/) { (*loop)->stop(); });
   if (!signals) return Unexpected(signals.error());
-  const auto agent = lb::Agent::create(**loop, options);
+  const auto agent = make_agent(**loop, options);
   if (!agent) return Unexpected(agent.error());
   log_info("load is told on {} (UDP)", (*agent)->address().text());
   if (!options.check.host.empty())
@@ -114,7 +123,7 @@ Result<> run_agent(const lb::AgentOptions& options) {
 
 int run_lb_agent(const Arguments& arguments) {
   Asked asked;
-  asked.options.listen = {"0.0.0.0", 4780};
+  asked.options.listen = {"::", 4780};
   const CommandLine command{.name = "ballast lb agent",
                             .summary = "tells balancers the load of the instance it runs beside",
                             .flags = agent_flags(asked),

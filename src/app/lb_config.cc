@@ -162,6 +162,11 @@ Result<> check_settings(const LbSettings& settings) {
     return fail(ErrorCode::kInvalid, "no interface: give --interfaces, or interfaces in [lb]");
   if (settings.interval_ms < 10 || settings.interval_ms > 60'000)
     return fail(ErrorCode::kInvalid, "interval: from 10ms to 1m");
+  for (const auto& [key, ms] : {std::pair("tcp_idle", settings.tcp_idle_ms),
+                                std::pair("tcp_closing", settings.tcp_closing_ms),
+                                std::pair("udp_idle", settings.udp_idle_ms)}) {
+    if (ms < 1000) return fail(ErrorCode::kInvalid, fmt::format("{}: 1s or more", key));
+  }
   if (settings.connections < 1 || settings.connections > 64U * 1024 * 1024)
     return fail(ErrorCode::kInvalid, "connections: from 1 to 67108864");
   if (settings.keep && settings.pins.empty())
@@ -277,6 +282,8 @@ Result<std::vector<model::Vip>> read_vips(const std::string& name, const std::st
     if (key != "vip" && key != "lb" && key != "generation")
       return wrong(document, key, "there is no such key; there is [[vip]]");
   }
+  if (!root->contains("vip"))
+    return wrong(document, "vip", "there is none; to remove all, write vip = []");
   return vips_of(*root, document, may_be_empty);
 }
 

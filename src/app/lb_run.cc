@@ -2,9 +2,11 @@
 // ballast lb run: the load balancer's process. Its loop is the control plane; the HTTP interface
 // has a thread of its own and asks the loop.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -44,11 +46,23 @@ constexpr const char* kFooter =
     "address\n"
     "is not to be had; 2 wrong usage or configuration.";
 
-std::string error_json(const std::string& message) { return json{{"error", message}}.dump(); }
+constexpr size_t kMostState = size_t{64} * model::kMiB;
+
+std::string error_json(const std::string& message) {
+  return json{{"error", message}}.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 ApiAnswer failed(const Error& error) {
   const bool is_input = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kLimit;
   return {is_input ? 400U : 500U, error_json(error.message)};
+}
+
+// A poll and a check of an instance may each take a descriptor.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, std::max<rlim_t>(limit.rlim_cur, 65'536));
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // The process: the balancer on its loop, its file, its signals.
@@ -64,7 +78,8 @@ class Run {
   void on_signal(int signal);
   std::vector<model::Vip> first_vips() const;
   void reload();
-  void remember() const;
+  Result<> remember() const;
+  void try_to_remember() const;
   ApiAnswer answer(const ApiRequest& request);
   ApiAnswer on_loop(const ApiRequest& request);
   ApiAnswer put_config(const ApiRequest& request);
@@ -96,8 +111,12 @@ void Run::on_signal(int signal) {
 // What was applied while the former process ran, unless the file has changed since.
 std::vector<model::Vip> Run::first_vips() const {
   if (settings_.state_file.empty()) return file_vips_;
-  const auto text = read_file(settings_.state_file);
-  if (!text) return file_vips_;
+  const auto text = read_file(settings_.state_file, kMostState);
+  if (!text) {
+    if (text.error().sys_errno != ENOENT)
+      log_warning("{}: {}; not used", settings_.state_file, text.error().message);
+    return file_vips_;
+  }
   const json state = json::parse(*text, nullptr, false);
   if (state.is_discarded() || !state.contains("file") || !state.contains("applied")) {
     log_warning("{}: not read, it is no state of this program", settings_.state_file);
@@ -117,20 +136,28 @@ std::vector<model::Vip> Run::first_vips() const {
 }
 
 // Written beside and moved, so that no crash leaves half a file.
-void Run::remember() const {
-  if (settings_.state_file.empty()) return;
+Result<> Run::remember() const {
+  if (settings_.state_file.empty()) return {};
   const std::string fresh = settings_.state_file + ".new";
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(fresh).parent_path(), error);
   {
     std::ofstream out(fresh, std::ios::trunc);
     out << json{{"file", json::parse(vips_json(file_vips_))},
                 {"applied", json::parse(vips_json(balancer_->vips()))}}
                .dump(1)
         << '\n';
-    if (!out.flush()) log_error("{}: cannot be written", fresh);
+    if (!out.flush()) return fail_errno("write " + fresh, errno);
   }
-  std::error_code error;
   std::filesystem::rename(fresh, settings_.state_file, error);
-  if (error) log_error("{}: {}", settings_.state_file, error.message());
+  if (error) return fail_errno("write " + settings_.state_file, error.value());
+  return {};
+}
+
+// The change itself stands, only its memory does not.
+void Run::try_to_remember() const {
+  if (const Result<> kept = remember(); !kept)
+    log_error("{}; a restart forgets what was applied", kept.error().message);
 }
 
 void Run::reload() {
@@ -148,7 +175,7 @@ void Run::reload() {
   for (const std::string& line : *changes) log_info("{}", line);
   log_info("configuration read again: {} changes; what stands in [lb] changes with a restart",
            changes->size());
-  remember();
+  try_to_remember();
 }
 
 ApiAnswer Run::put_config(const ApiRequest& request) {
@@ -163,7 +190,10 @@ ApiAnswer Run::put_config(const ApiRequest& request) {
   const bool is_dry_run = request.query.contains("dry_run");
   const auto changes = balancer_->set_vips(std::move(*vips), is_dry_run);
   if (!changes) return failed(changes.error());
-  if (!is_dry_run && !changes->empty()) remember();
+  if (!is_dry_run && !changes->empty()) {
+    for (const std::string& line : *changes) log_info("applied: {}", line);
+    try_to_remember();
+  }
   return {200, json{{"changes", *changes}, {"generation", balancer_->generation()}}.dump()};
 }
 
@@ -212,6 +242,11 @@ std::string Run::metrics_text() {
 // A VIP without an instance is said, but other VIPs are not to suffer for it.
 telemetry::Readiness Run::readiness() const {
   telemetry::Readiness out{!is_stopping_, {{"running", !is_stopping_, ""}}};
+  for (const lb::Attached& each : balancer_->attached())
+    if (each.ifindex == 0) {
+      out.ready = false;
+      out.checks.push_back({"interface " + each.interface, false, "is gone"});
+    }
   for (const lb::Service& service : balancer_->services()) {
     const bool is_usable = std::ranges::any_of(service.members, [&](uint32_t index) {
       return balancer_->members().at(index).weighed.weight > 0;
@@ -245,6 +280,7 @@ Result<> Run::start() {
   const auto changes = balancer_->set_vips(first_vips());
   if (!changes) return Unexpected(changes.error());
   for (const std::string& line : *changes) log_info("{}", line);
+  if (const Result<> kept = remember(); !kept) return kept;
   return balancer_->attach();
 }
 
@@ -291,6 +327,7 @@ int run_lb_run(const Arguments& arguments) {
                             .flags = lb_flags(given),
                             .footer = kFooter};
   if (const auto status = parse_command_line(command, arguments)) return *status;
+  raise_descriptor_limit();
   auto config = load_lb_config(given);
   if (!config) return usage_error(command.name, config.error().message);
   log_set_level(config->settings.log_level);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include <nlohmann/json.hpp>
 
 #define TOML_EXCEPTIONS 0
@@ -42,6 +44,21 @@ json convert(const toml::node& node, const std::string& path, Document& document
   return nullptr;  // a date
 }
 
+// The line of a key of more parts than the parser's stack bears; 0 if there is none.
+size_t find_deep_key(const std::string& text) {
+  constexpr size_t kMostParts = 256;
+  size_t line = 1;
+  size_t dots = 0;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    const bool is_of_key = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
+                           c == '-' || c == '.' || c == '"' || c == '\'' || c == ' ' || c == '\t';
+    if (!is_of_key) dots = 0;
+    if (c == '.' && ++dots > kMostParts) return line;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string Document::place(const std::string& path) const {
@@ -56,6 +73,9 @@ std::string Document::place(const std::string& path) const {
 }
 
 Result<json> toml_to_json(const std::string& text, Document& document) {
+  if (const size_t line = find_deep_key(text); line != 0)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("{}:{}: a key of too many parts", document.name, line));
   const toml::parse_result parsed = toml::parse(text, document.name);
   if (!parsed) {
     return fail(ErrorCode::kInvalid,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/balancer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <set>
@@ -13,6 +15,7 @@
 #include "base/random.h"
 #include "lb/apply.h"
 #include "lb/changes.h"
+#include "lb/warnings.h"
 #include "lb/weights.h"
 #include "loader/pins.h"
 
@@ -33,6 +36,17 @@ uint64_t hash_seed_of(const model::LbSettings& settings) {
   return pinned ? *pinned : system_seed();
 }
 
+// Held as long as this process: two would write the same tables.
+Result<io::Fd> lock_pins(const std::string& pins) {
+  if (pins.empty()) return io::Fd();
+  const std::string path = pins + "/lock";
+  if (const Result<> made = loader::make_pins(path); !made) return Unexpected(made.error());
+  io::Fd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return fail_errno("open " + path, errno);
+  if (flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return folder;
+  return fail(ErrorCode::kSystem, "another ballast lb run uses " + pins);
+}
+
 Result<loader::LbProgram> load(const model::LbSettings& settings, uint64_t hash_seed) {
   loader::LbSettings wanted;
   wanted.hash_seed = hash_seed;
@@ -48,6 +62,10 @@ Result<loader::LbProgram> load(const model::LbSettings& settings, uint64_t hash_
 
 }  // namespace
 
+AttachOptions attach_options(const model::LbSettings& settings) {
+  return {settings.interfaces, settings.attach, settings.pins, settings.keep};
+}
+
 Balancer::Balancer(io::Loop& loop, const model::LbSettings& settings, loader::LbProgram program,
                    uint64_t hash_seed)
     : loop_(loop),
@@ -60,30 +78,35 @@ Balancer::Balancer(io::Loop& loop, const model::LbSettings& settings, loader::Lb
 Balancer::~Balancer() {
   loop_.cancel(round_timer_);
   loop_.cancel(write_timer_);
+  loop_.cancel(react_timer_);
 }
 
 Result<std::unique_ptr<Balancer>> Balancer::create(io::Loop& loop,
                                                    const model::LbSettings& settings) {
+  auto lock = lock_pins(settings.pins);
+  if (!lock) return Unexpected(lock.error());
   const uint64_t hash_seed = hash_seed_of(settings);
   auto program = load(settings, hash_seed);
   if (!program) return Unexpected(program.error());
   std::unique_ptr<Balancer> made(new Balancer(loop, settings, std::move(*program), hash_seed));
+  made->lock_ = std::move(*lock);
   if (const Result<> started = made->start(); !started) return Unexpected(started.error());
   return made;
 }
 
 Result<> Balancer::start() {
-  auto neighbours = Neighbours::create(loop_, [this] { react(); });
+  auto neighbours = Neighbours::create(loop_, [this] { react_soon(); });
   if (!neighbours) return Unexpected(neighbours.error());
   neighbours_ = std::move(*neighbours);
   auto loads = LoadSources::create(
       loop_, {.interval = Nanos{settings_.interval_ms} * kMillisecond, .secret = settings_.secret});
   if (!loads) return Unexpected(loads.error());
   loads_ = std::move(*loads);
-  health_ = HealthChecks::create(loop_, [this](uint32_t, const HealthState&) { react(); });
+  health_ = HealthChecks::create(loop_, [this](uint32_t, const HealthState&) { react_soon(); });
   if (const Result<> restored = restore(); !restored) return restored;
+  // Not before the first set_vips(): until then nobody says what restored VIPs are to have.
   next_round_ = now_ns();
-  round();
+  round_timer_ = loop_.after(0, [this] { round(); });
   return {};
 }
 
@@ -103,6 +126,7 @@ Result<> Balancer::restore() {
     member.name = to_string(member.address);
     member.is_leaving = true;
     member.was_up = member.entry.state == BL_INSTANCE_UP;
+    neighbours_->watch(member.address);
     by_owner_.emplace(owner, index);
     members_.emplace(index, std::move(member));
   }
@@ -119,6 +143,9 @@ Result<> Balancer::check(const std::vector<model::Vip>& vips) {
       fresh += by_owner_.contains(owner_of(vip, instance)) ? 0 : 1;
       const auto asked = asked_of(vip, instance);
       if (!asked) return Unexpected(asked.error());
+      if (const Result<> good = check_target(asked->health); !asked->health_words.empty() && !good)
+        return fail(ErrorCode::kInvalid,
+                    fmt::format("vip {}: health: {}", vip.name, good.error().message));
       if (asked->load_words.empty()) continue;
       const auto added = loads_->add(asked->load);
       if (!added)
@@ -161,6 +188,8 @@ Result<std::vector<std::string>> Balancer::set_vips(std::vector<model::Vip> vips
   if (!lines.empty()) ++generation_;
   vips_ = std::move(vips);
   react();
+  if (!lines.empty())
+    for (const std::string& warning : warnings(vips_, *neighbours_)) log_warning("{}", warning);
   return lines;
 }
 
@@ -199,13 +228,13 @@ Result<uint32_t> Balancer::member_for(const model::Vip& vip, const model::Instan
     added_member.owner = owner;
     added_member.entry = entry;
     added_member.address = *parse_address(instance.address);
+    neighbours_->watch(added_member.address);
   }
   Member& member = members_[index];
   member.name = instance.name;
   member.vip = vip.name;
   member.config = instance;
-  if (std::exchange(member.is_leaving, false) || known == by_owner_.end())
-    neighbours_->watch(member.address);
+  member.is_leaving = false;
   if (const Result<> subscribed = subscribe(member, vip); !subscribed)
     return Unexpected(subscribed.error());
   return index;
@@ -227,7 +256,7 @@ Result<> Balancer::subscribe(Member& member, const model::Vip& vip) {
   }
   if (asked->health_words == member.health_asked) return {};
   if (member.health) health_->remove(*member.health);
-  const bool is_assumed_up = member.health ? member.is_up : member.was_up;
+  const bool is_assumed_up = member.is_up || member.was_up;
   member.health.reset();
   member.health_asked = asked->health_words;
   if (asked->health_words.empty()) return {};
@@ -237,19 +266,13 @@ Result<> Balancer::subscribe(Member& member, const model::Vip& vip) {
   return {};
 }
 
-void Balancer::unsubscribe(Member& member) {
-  if (member.load) loads_->remove(*member.load);
-  if (member.health) health_->remove(*member.health);
-  member.load.reset();
-  member.health.reset();
-  member.load_asked.clear();
-  member.health_asked.clear();
-}
-
+// Its open connections still need to know where it is and whether it lives.
 void Balancer::leave(Member& member) {
-  unsubscribe(member);
-  neighbours_->unwatch(member.address);
+  if (member.load) loads_->remove(*member.load);
+  member.load.reset();
+  member.load_asked.clear();
   member.is_leaving = true;
+  member.was_up = member.is_up;
   member.is_up = false;
   member.weighed = {};
   member.left_in_pass = ager_.passes();
@@ -266,14 +289,19 @@ void Balancer::release_left() {
   for (const uint32_t index : empty) {
     if (!tables_.remove_instance(index)) continue;  // a VIP's table still names it
     tables_.release(index);
-    by_owner_.erase(members_[index].owner);
+    Member& member = members_[index];
+    if (member.health) health_->remove(*member.health);
+    neighbours_->unwatch(member.address);
+    by_owner_.erase(member.owner);
     members_.erase(index);
   }
 }
 
 Result<> Balancer::attach() {
-  auto attached = attach_all(program_, settings_);
+  const AttachOptions options = attach_options(settings_);
+  auto attached = attach_all(program_.fd(), options);
   if (!attached) return Unexpected(attached.error());
+  remove_others(options);
   attached_ = std::move(*attached);
   return {};
 }

@@ -28,6 +28,8 @@ struct ControlCounts {
   uint64_t write_errors = 0;  // tried again in the next round
 };
 
+AttachOptions attach_options(const model::LbSettings& settings);
+
 class Balancer {
  public:
   // Loads the packet path, or goes on with the maps that are pinned. Those of another size or
@@ -67,15 +69,18 @@ class Balancer {
   Result<Service> make_service(const model::Vip& vip);
   Result<uint32_t> member_for(const model::Vip& vip, const model::Instance& instance);
   Result<> subscribe(Member& member, const model::Vip& vip);
-  void unsubscribe(Member& member);
   void leave(Member& member);
   void release_left();
 
   void round();  // every interval
-  void react();  // at once, to health and neighbours
+  void react();
+  void react_soon();  // to health and neighbours, of which many may change at once
   void look_at(const Service& service, Nanos now);
+  void say_state(const Service& service, const Member& member, bool is_healthy, bool is_up) const;
   void weigh(Service& service, Nanos now);
+  void look_at_leaving();
   bl_instance entry_of(const Member& member, const model::Vip& vip) const;
+  void set_next_hop(bl_instance& entry, const HostAddress& address) const;
   void write();
   void age(Nanos now);
   void sample(Nanos now);
@@ -83,6 +88,7 @@ class Balancer {
   io::Loop& loop_;
   model::LbSettings settings_;
   uint64_t hash_seed_;
+  io::Fd lock_;  // of the pins
   loader::LbProgram program_;
   Tables tables_;
   Ager ager_;
@@ -104,6 +110,8 @@ class Balancer {
   Nanos next_pass_ = 0;  // of ager_
   io::Loop::Timer round_timer_{};
   io::Loop::Timer write_timer_{};
+  io::Loop::Timer react_timer_{};
+  bool is_to_react_ = false;
 };
 
 }  // namespace ballast::lb

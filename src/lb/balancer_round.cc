@@ -2,6 +2,7 @@
 // What the balancer does in each round: looks at every instance, weighs, writes what changed.
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -53,8 +54,6 @@ bool is_tunnel(const model::Vip& vip) {
 
 }  // namespace
 
-// Without a route or an answer of the neighbour the last next hop stays: health alone says whether
-// the instance is there.
 bl_instance Balancer::entry_of(const Member& member, const model::Vip& vip) const {
   bl_instance entry = member.entry;
   entry.address = bytes_of(member.address);
@@ -62,15 +61,33 @@ bl_instance Balancer::entry_of(const Member& member, const model::Vip& vip) cons
   entry.method = static_cast<uint8_t>(method_of(vip.forwarding));
   entry.port_be = htons(member.config.port);
   entry.mtu = vip.mtu;
-  const auto hop = neighbours_->find(member.address);
-  if (!hop) return entry;
-  entry.ifindex = hop->ifindex;
-  if (vip.mtu == 0 && is_tunnel(vip))
+  if (const auto hop = neighbours_->find(member.address); hop && vip.mtu == 0 && is_tunnel(vip))
     entry.mtu = static_cast<uint16_t>(std::min<uint32_t>(hop->mtu, UINT16_MAX));
+  set_next_hop(entry, member.address);
+  return entry;
+}
+
+// Without a route or an answer of the neighbour the last next hop stays: health alone says whether
+// the instance is there.
+void Balancer::set_next_hop(bl_instance& entry, const HostAddress& address) const {
+  const auto hop = neighbours_->find(address);
+  if (!hop) return;
+  entry.ifindex = hop->ifindex;
   if (hop->source.family == entry.family) entry.outer_source = bytes_of(hop->source);
   std::ranges::copy(hop->source_mac, entry.source_mac);
   if (hop->mac) std::ranges::copy(*hop->mac, entry.mac);
-  return entry;
+}
+
+void Balancer::say_state(const Service& service, const Member& member, bool is_healthy,
+                         bool is_up) const {
+  const auto say = [&](const std::string& state) {
+    log_info("vip {}: instance {} {}", service.config.name, member.name, state);
+  };
+  if (is_up) return say("is up");
+  if (!is_healthy)
+    return say("is down: its health check says " + health_->state(*member.health).last_cause);
+  say(member.config.operation == model::Operation::kMaintenance ? "is in maintenance"
+                                                                : "has no next hop");
 }
 
 void Balancer::look_at(const Service& service, Nanos now) {
@@ -82,6 +99,7 @@ void Balancer::look_at(const Service& service, Nanos now) {
     const bool is_up = is_healthy && member.config.operation != model::Operation::kMaintenance &&
                        has_mac(member.next);
     if (is_up && !member.is_up) member.up_since = member.was_up ? 0 : now;
+    if (is_up != member.is_up) say_state(service, member, is_healthy, is_up);
     member.was_up = member.was_up && !is_up;
     member.is_up = is_up;
     has_any = has_any || is_up;
@@ -94,6 +112,23 @@ void Balancer::look_at(const Service& service, Nanos now) {
     member.entry = member.next;
     if (const Result<> set = tables_.set_instance(index, member.entry); !set)
       log_error("vip {}: instance {}: {}", service.config.name, member.name, set.error().message);
+  }
+}
+
+// Where those are that only have connections left; with somebody else of the VIP up, what a dead
+// one had goes there.
+void Balancer::look_at_leaving() {
+  std::set<bl_vip_key, KeyLess> have_any;
+  for (const auto& [index, member] : members_)
+    if (member.is_up) have_any.insert(member.owner.vip);
+  for (auto& [index, member] : members_) {
+    if (!member.is_leaving) continue;
+    set_next_hop(member.entry, member.address);
+    const bool is_dead = member.health && !health_->state(*member.health).is_up();
+    const bool is_down = is_dead && have_any.contains(member.owner.vip);
+    member.entry.state = is_down ? BL_INSTANCE_DOWN : BL_INSTANCE_UP;
+    if (const Result<> set = tables_.set_instance(index, member.entry); !set)
+      log_error("instance {}, leaving: {}", member.name, set.error().message);
   }
 }
 
@@ -115,8 +150,12 @@ void Balancer::weigh(Service& service, Nanos now) {
   const std::vector<Weighed> weighed = service.weights.next(service.config, candidates);
   std::vector<Share> shares;
   for (size_t i = 0; i < weighed.size(); ++i) {
-    members_.at(service.members[i]).weighed = weighed[i];
-    const Member& member = members_.at(service.members[i]);
+    Member& member = members_.at(service.members[i]);
+    const bool is_frozen = weighed[i].reason == Reason::kLastHeard;
+    if (is_frozen != (member.weighed.reason == Reason::kLastHeard))
+      log_info("vip {}: instance {}: its load is {}", service.config.name, member.name,
+               is_frozen ? "not heard: " + loads_->state(*member.load).error : "heard again");
+    member.weighed = weighed[i];
     const bool gives_way = !member.is_up || member.config.operation != model::Operation::kUp;
     shares.push_back({service.members[i], weighed[i].weight,
                       ring_weight(service.config, member.config), gives_way});
@@ -152,7 +191,16 @@ void Balancer::react() {
     look_at(service, now);
     weigh(service, now);
   }
+  look_at_leaving();
   write();
+}
+
+void Balancer::react_soon() {
+  if (std::exchange(is_to_react_, true)) return;
+  react_timer_ = loop_.after(kMillisecond, [this] {
+    is_to_react_ = false;
+    react();
+  });
 }
 
 void Balancer::sample(Nanos now) {
@@ -185,7 +233,10 @@ void Balancer::round() {
   ++counts_.rounds;
   react();
   const Nanos now = now_ns();
-  if (now - sampled_at_ >= kSecond) sample(now);
+  if (now - sampled_at_ >= kSecond) {
+    sample(now);
+    follow(program_.fd(), attach_options(settings_), attached_);
+  }
   next_round_ = std::max(next_round_ + interval, now);
   round_timer_ = loop_.after(next_round_ - now, [this] { round(); });
 }

@@ -80,7 +80,7 @@ LbMetrics collect_metrics(const Balancer& balancer) {
   for (uint32_t i = 0; i < BL_COUNTERS; ++i)
     out.counters.push_back(balancer.program().counters().sum(i).value_or(0));
   for (const Attached& each : balancer.attached())
-    out.interfaces.push_back({each.interface, each.is_native ? "native" : "generic"});
+    out.interfaces.push_back({each.interface, mode_of(each)});
   for (const Service& service : balancer.services()) collect_service(balancer, service, out);
   return out;
 }

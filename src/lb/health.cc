@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -21,7 +22,9 @@ std::string key_of(const HealthTarget& target) {
                      target.path, target.interval, target.timeout, target.rise, target.fall);
 }
 
-Result<> check(const HealthTarget& target) {
+}  // namespace
+
+Result<> check_target(const HealthTarget& target) {
   if (target.kind == model::HealthCheck::kNone || target.address.length == 0)
     return fail(ErrorCode::kInvalid, "a health check without a kind or an address");
   if (target.interval <= 0 || target.timeout <= 0 || target.rise == 0 || target.fall == 0)
@@ -32,8 +35,6 @@ Result<> check(const HealthTarget& target) {
     return fail(ErrorCode::kInvalid, "\"" + target.path + "\" is no path");
   return {};
 }
-
-}  // namespace
 
 class HealthChecks::Impl {
  public:
@@ -71,7 +72,7 @@ class HealthChecks::Impl {
 };
 
 Result<uint32_t> HealthChecks::Impl::add(const HealthTarget& target, bool assume_up) {
-  if (const auto checked = check(target); !checked) return Unexpected(checked.error());
+  if (const auto checked = check_target(target); !checked) return Unexpected(checked.error());
   const std::string key = key_of(target);
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
     ++slots_.at(found->second).users;
@@ -149,6 +150,9 @@ bool HealthChecks::Impl::count(Slot& slot, const std::string& cause) {
 
 void HealthChecks::Impl::judge(uint32_t id, const Result<CallAnswer>& answer) {
   Slot& slot = slots_.at(id);
+  // No fault of the instance's, so neither good nor bad.
+  const int error = answer ? 0 : answer.error().sys_errno;
+  if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) return;
   std::string cause = answer ? "" : answer.error().message;
   const bool is_http = slot.target.kind == model::HealthCheck::kHttp;
   if (answer && is_http && (answer->status < 200 || answer->status > 399))

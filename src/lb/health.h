@@ -26,6 +26,9 @@ struct HealthTarget {
   uint32_t fall = 2;                   // bad ones in a row until it is down
 };
 
+// kInvalid: what HealthChecks::add() would refuse.
+Result<> check_target(const HealthTarget& target);
+
 enum class Health : uint8_t { kUnknown, kDown, kUp };
 
 struct HealthState {

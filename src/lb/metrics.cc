@@ -38,7 +38,7 @@ std::string exposition(const LbMetrics& metrics) {
     BALLAST_LB_VIP_METRICS(BALLAST_ADD)
   }
   for (const InstanceMetrics& of : metrics.instances) {
-    const Labels labels{{"vip", of.vip}, {"instance", of.instance}};
+    const Labels labels{{"vip", of.vip}, {"vip_instance", of.instance}};
     BALLAST_LB_INSTANCE_METRICS(BALLAST_ADD)
   }
 #undef BALLAST_ADD
@@ -74,7 +74,7 @@ starts at 0 with the process. `packaging/grafana-lb.json` is a dashboard of thes
   BALLAST_LB_METRICS(BALLAST_ROW)
   labels = "vip";
   BALLAST_LB_VIP_METRICS(BALLAST_ROW)
-  labels = "vip, instance";
+  labels = "vip, vip_instance";
   BALLAST_LB_INSTANCE_METRICS(BALLAST_ROW)
 #undef BALLAST_ROW
   page += metric_row(kDrops, "counter", "reason", kDropsHelp);

@@ -36,7 +36,7 @@ class Balancer;
   X(gauge, instances, "lb_vip_instances", "Instances configured")               \
   X(gauge, usable, "lb_vip_instances_usable", "Of those, with a weight above 0")
 
-// Of an instance of a VIP; labels vip and instance.
+// Of an instance of a VIP; labels vip and vip_instance (Prometheus has an instance of its own).
 #define BALLAST_LB_INSTANCE_METRICS(X)                                                        \
   X(counter, packets, "lb_instance_packets_total", "Packets sent to the instance")            \
   X(counter, bytes, "lb_instance_bytes_total", "Their bytes, from the IP header on")          \
@@ -75,7 +75,7 @@ struct InstanceMetrics {
 };
 struct InterfaceMetrics {
   std::string interface;
-  std::string mode;  // native or generic
+  std::string mode;  // mode_of() it
 };
 // One scrape's copy of everything that is counted.
 struct LbMetrics {

@@ -40,8 +40,8 @@ TEST(LbMetrics, ValuesComeOutUnderTheirNamesAndLabels) {
         "ballast_lb_events_total{event=\"known\"} 4",
         "ballast_lb_interface_info{interface=\"eth0\",mode=\"native\"} 1",
         "ballast_lb_vip_connections{vip=\"we\\\"b\\\\\\n\"} 7",
-        "ballast_lb_instance_utilisation_ratio{vip=\"web\",instance=\"a\"} 0.25",
-        "ballast_lb_instance_utilisation_ratio{vip=\"web\",instance=\"b\"} 0",
+        "ballast_lb_instance_utilisation_ratio{vip=\"web\",vip_instance=\"a\"} 0.25",
+        "ballast_lb_instance_utilisation_ratio{vip=\"web\",vip_instance=\"b\"} 0",
         "ballast_lb_poll_lateness_seconds_bucket{le=\"5e-05\"} 0",
         "ballast_lb_poll_lateness_seconds_count 3"})
     EXPECT_NE(text.find("\n" + std::string(line) + "\n"), std::string::npos) << line << text;

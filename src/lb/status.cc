@@ -142,9 +142,8 @@ std::string status_json(const Balancer& balancer) {
             {"interfaces", json::array()},         {"vips", json::array()},
             {"leaving", leaving_of(balancer)},     {"counters", counters_of(balancer.program())}};
   for (const Attached& each : balancer.attached())
-    root["interfaces"].push_back({{"name", each.interface},
-                                  {"mode", each.is_native ? "native" : "generic"},
-                                  {"taken_over", each.is_taken_over}});
+    root["interfaces"].push_back(
+        {{"name", each.interface}, {"mode", mode_of(each)}, {"taken_over", each.is_taken_over}});
   for (const Service& service : balancer.services())
     root["vips"].push_back(vip_of(balancer, service, now));
   root["connections"] = {{"entries", balancer.ager().open()},
@@ -159,7 +158,7 @@ std::string status_json(const Balancer& balancer) {
       {"strays", balancer.loads().strays()},
       {"poll_late_p99_ms",
        static_cast<double>(balancer.loads().lateness().quantile(0.99)) / kMillisecond}};
-  return root.dump();
+  return root.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace ballast::lb

@@ -115,6 +115,14 @@ void Tables::restore(const Former& former) {
   for (const auto& [key, known] : former.vips) {
     if (key.protocol == 0 && !addresses_.contains(key)) removed_.push_back(key);
   }
+  // One that is missing: its process ended between two writes.
+  for (const auto& [key, vip] : vips_) {
+    const bl_vip_key address = address_of(key);
+    const bool is_there = std::ranges::any_of(former.vips, [&](const auto& each) {
+      return std::memcmp(&each.first, &address, sizeof(address)) == 0;
+    });
+    if (!is_there) new_addresses_[address] = {vip.index, 0};
+  }
 }
 
 std::vector<bl_vip_key> Tables::vips() const {

@@ -143,6 +143,10 @@ Result<std::string> trace_json(const Balancer& balancer, const std::string& prot
     said["found"] = "connection";
     said["why"] = "it is in the connection table and stays with its instance";
     say_known(said, balancer, **known);
+    const auto instance = balancer.program().instances().get((**known).instance);
+    if (instance && *instance && (**instance).state != BL_INSTANCE_UP)
+      said["why"] =
+          "its instance is down: with its next packet it gets another one, which resets it";
   } else if (!*vip) {
     said["found"] = "nothing";
     said["why"] = "no VIP has this address, port and protocol: left to the kernel";
@@ -155,7 +159,7 @@ Result<std::string> trace_json(const Balancer& balancer, const std::string& prot
     if (const Result<> chosen = say_choice(said, balancer, *flow, **vip); !chosen)
       return Unexpected(chosen.error());
   }
-  return said.dump();
+  return said.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace ballast::lb

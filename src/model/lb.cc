@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <array>
 #include <cmath>
@@ -135,8 +136,9 @@ Found check_sources(const std::string& key, const Vip& vip) {
     return Problem{key + ".health_port", "a VIP of all ports needs one to check"};
   for (const auto& [name, path] :
        {std::pair("load_path", &vip.load_path), std::pair("health_path", &vip.health_path)}) {
-    if (!path->starts_with('/') || path->find_first_of(" \r\n") != std::string::npos)
-      return Problem{key + "." + name, "must begin with / and hold no blanks"};
+    const bool is_plain = std::ranges::all_of(*path, [](char c) { return c > ' ' && c < 0x7f; });
+    if (!path->starts_with('/') || !is_plain)
+      return Problem{key + "." + name, "must begin with / and be of ASCII without blanks"};
   }
   return std::nullopt;
 }

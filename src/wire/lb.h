@@ -8,17 +8,18 @@
 
 enum {
   BL_MOST_VIPS = 1024,
-  BL_MOST_TABLES = 2 * BL_MOST_VIPS,    // of each VIP one in use and one to write
-  BL_MOST_VIP_KEYS = 2 * BL_MOST_VIPS,  // VIPs and their addresses
-  BL_MOST_INSTANCES = 4096,             // of all VIPs together
-  BL_MOST_CLASSES = 64,                 // different weights of one VIP, 0 apart
-  BL_MOST_MEMBERS = 1024,               // instances of one VIP with a weight above 0
-  BL_CONNECTIONS = 1048576,             // default size; set when the program is loaded
-  BL_NEWCOMER_SETS = 32768,             // likewise; a power of two
-  BL_NEWCOMER_PLACES = 7,               // of a set, taken in turn
-  BL_FRAGMENTS = 8192,                  // likewise
-  BL_ERRORS_PER_SECOND = 1000,          // ICMP messages made here, each CPU; likewise
-  BL_GUE_PORT = 6080,                   // IANA's
+  BL_MOST_TABLES = 2 * BL_MOST_VIPS,  // of each VIP one in use and one to write
+  // VIPs and their addresses; what is new is written before what is old is removed.
+  BL_MOST_VIP_KEYS = 4 * BL_MOST_VIPS,
+  BL_MOST_INSTANCES = 4096,     // of all VIPs together
+  BL_MOST_CLASSES = 64,         // different weights of one VIP, 0 apart
+  BL_MOST_MEMBERS = 1024,       // instances of one VIP with a weight above 0
+  BL_CONNECTIONS = 1048576,     // default size; set when the program is loaded
+  BL_NEWCOMER_SETS = 32768,     // likewise; a power of two
+  BL_NEWCOMER_PLACES = 7,       // of a set, taken in turn
+  BL_FRAGMENTS = 8192,          // likewise
+  BL_ERRORS_PER_SECOND = 1000,  // ICMP messages made here, each CPU; likewise
+  BL_GUE_PORT = 6080,           // IANA's
   BL_FAMILY_IPV4 = 4,
   BL_FAMILY_IPV6 = 6,
 };

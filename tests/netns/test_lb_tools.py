@@ -135,7 +135,7 @@ def test_metrics_are_good_and_move(balancer):
 
     wait_until(lambda: flows() >= 10, 10, "the flows are counted")
     text = metrics()
-    assert 'ballast_lb_instance_up{vip="web",instance="web0"} 1' in text
+    assert 'ballast_lb_instance_up{vip="web",vip_instance="web0"} 1' in text
     assert 'ballast_lb_vip_instances_usable{vip="web"} 2' in text
     told = subprocess.run([promtool(), "check", "metrics"], input=text, capture_output=True,
                           text=True, timeout=60, check=False)
