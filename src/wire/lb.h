@@ -192,7 +192,7 @@ BL_ASSERT(sizeof(struct bl_traffic) == 24);
   X(malformed, "a header is cut short or contradicts itself")                                \
   X(fragment_unknown, "a fragment without ports whose first one was not seen")               \
   X(extension_header, "IPv6 extension headers that are not understood, or too many")         \
-  X(no_instance, "the VIP has no instance that may get anything")                                                  \
+  X(no_instance, "the VIP has no instance that may get anything")                            \
   X(no_neighbour, "the instance's next hop has no MAC address yet")                          \
   X(too_big, "does not fit after encapsulation, and no answer may be given")                 \
   X(too_big_answered, "does not fit after encapsulation; the sender was told the MTU")       \
@@ -204,7 +204,7 @@ BL_ASSERT(sizeof(struct bl_traffic) == 24);
 #define BL_EVENTS(X)                                                               \
   X(known, "packets of a known connection")                                        \
   X(newcomer, "packets of a flow seen once before")                                \
-  X(chosen, "packets whose instance was chosen, by the VIP's ring or table")             \
+  X(chosen, "packets whose instance was chosen, by the VIP's ring or table")       \
   X(chosen_late, "of those, TCP packets from the middle of a connection")          \
   X(opened, "flows that moved from the newcomers to the connections")              \
   X(table_full, "flows that stayed newcomers, as the connection table is full")    \
