@@ -6,12 +6,11 @@ import contextlib
 import signal
 import socket
 import subprocess
-import threading
 import time
 
 import pytest
 
-from control import Balancer, build, vip
+from control import VIPS, Balancer, build, vip
 from harness import HarnessError, wait_until
 from holder import Holder, echo_servers, echo_vip
 from test_lb_run import name_at, names_at
@@ -31,27 +30,37 @@ def test_a_second_start_is_refused_and_changes_nothing(net, run):
     assert set(names_at(net)) == {"web0", "web1"}, "what was kept still serves"
 
 
+# Connects again and again, until a line comes; prints how often, and how often not at once.
+CONNECT = """
+import select, socket, struct, sys, time
+count = slow = 0
+while not select.select([sys.stdin], [], [], 0)[0]:
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+        one.settimeout(5)
+        begun = time.monotonic()
+        one.connect((sys.argv[1], 80))
+        slow += time.monotonic() - begun > 0.5
+    count += 1
+print(count, slow)
+"""
+
+
 def test_a_restart_loses_no_new_connection(net, run):
     build(net)
     balancer = run([vip(health="tcp")], keep=True)
     balancer.wait_weights("both are up", web0=True, web1=True)
-    asks, end = [], threading.Event()
-
-    def ask():
-        while not end.is_set():
-            asks.append(name_at(net))
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
-        for _ in range(5):
+    with subprocess.Popen(
+            ["nsenter", f"--net=/run/netns/{net.space('client')}", "/usr/bin/python3", "-c",
+             CONNECT, VIPS[0]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+        for _ in range(4):
+            time.sleep(0.3)
             balancer.stop()
             balancer.api.unlink(missing_ok=True)
             balancer.start()
-            time.sleep(0.3)
-    finally:
-        end.set()
-        thread.join()
-    assert len(asks) > 50 and None not in asks
+        time.sleep(0.3)
+        count, slow = map(int, client.communicate("end\n", timeout=20)[0].split())
+    assert count > 1000 and slow == 0
     assert balancer.status()["counters"]["no_instance"] == 0
 
 
