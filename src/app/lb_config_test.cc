@@ -113,6 +113,12 @@ TEST_F(LbFile, NamesFileLineAndKeyOfAMistake) {
       {start + "load = \"prometheus\"\n" + kInstance, "load_port: "},
       {start + "[[vip.instance]]\naddress = \"web1\"\n",
        "lb.toml:7: vip[0].instance[0].address: \"web1\" is no IPv4 or IPv6 address; names are"},
+      {start + "[[vip.instance]]\naddress = \"224.0.0.1\"\n", "is no single host's address"},
+      {start + "[[vip.instance]]\naddress = \"::\"\n", "is no single host's address"},
+      {start + kInstance + "name = \"a\\nb\"\n", "vip[0].instance[0].name: a name holds no"},
+      {start + "health_path = \"/a\\tb\"\n" + kInstance, "vip[0].health_path: must begin with /"},
+      {start + kInstance + std::string(2000, 'a') + ".b = 1\n", "there is no such key"},
+      {std::string(kLb) + "tcp_idle = \"0s\"\n" + kVip + kInstance, "tcp_idle: 1s or more"},
       {start + kInstance + "weight = inf\n", "lb.toml:8: vip[0].instance[0].weight: "},
       {start + kInstance + "weight = -2\n", "lb.toml:8: vip[0].instance[0].weight: "},
       {start + kInstance + kInstance, "lb.toml:9: vip[0].instance[1].address: 10.0.0.1 is"},
@@ -127,6 +133,23 @@ TEST_F(LbFile, NamesFileLineAndKeyOfAMistake) {
     EXPECT_NE(complaint(text).find(wanted), std::string::npos)
         << wanted << " expected, said: " << complaint(text) << "\n"
         << text;
+}
+
+TEST_F(LbFile, AKeyOfTooManyPartsIsRefusedBeforeItIsParsed) {
+  std::string deep = std::string(kLb) + "\n";
+  for (int i = 0; i < 200'000; ++i) deep += "a.";
+  EXPECT_NE(complaint(deep + "b = 1\n").find("lb.toml:4: a key of too many parts"),
+            std::string::npos)
+      << complaint(deep + "b = 1\n").substr(0, 200);
+}
+
+TEST_F(LbFile, WithoutVipsNothingIsApplied) {
+  for (const char* text : {"", "{}", "[lb]\ninterfaces = [\"lo\"]\n"}) {
+    const auto vips = read_vips("it", text, true);
+    ASSERT_FALSE(vips) << text;
+    EXPECT_NE(vips.error().message.find("vip = []"), std::string::npos);
+  }
+  EXPECT_TRUE(read_vips("it", "vip = []", true));
 }
 
 TEST_F(LbFile, JsonIsReadAlikeAndWrittenAgain) {

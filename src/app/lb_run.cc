@@ -179,6 +179,13 @@ void Run::reload() {
 }
 
 ApiAnswer Run::put_config(const ApiRequest& request) {
+  for (const auto& [key, value] : request.query) {
+    const bool is_switch = key == "dry_run" || key == "may_be_empty";
+    if (!is_switch && key != "generation")
+      return {400, error_json(key + ": there are dry_run, may_be_empty and generation")};
+    if (is_switch && !value.empty() && value != "1" && value != "true")
+      return {400, error_json(key + ": leave it out for no; \"" + value + "\" is not read")};
+  }
   const auto generation = request.query.find("generation");
   if (generation != request.query.end() &&
       generation->second != std::to_string(balancer_->generation()))

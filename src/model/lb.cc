@@ -3,8 +3,8 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -87,11 +87,30 @@ std::string bracketed(const std::string& address) {
 
 using Found = std::optional<Problem>;
 
+// Not the unspecified one, not a group's, not everybody's.
+bool is_of_a_host(const std::string& address) {
+  std::array<uint8_t, 16> bytes{};
+  if (inet_pton(AF_INET, address.c_str(), bytes.data()) == 1)
+    return bytes[0] != 0 && bytes[0] < 224;
+  if (inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return false;
+  return bytes[0] != 0xff && bytes != std::array<uint8_t, 16>{};
+}
+
 Found bad_address(const std::string& key, const std::string& address) {
   if (address.empty()) return Problem{key, "is missing"};
-  if (family_of(address) != 0) return std::nullopt;
+  if (family_of(address) != 0) {
+    if (is_of_a_host(address)) return std::nullopt;
+    return Problem{key, fmt::format("{} is no single host's address", address)};
+  }
   return Problem{
       key, fmt::format("\"{}\" is no IPv4 or IPv6 address; names are not looked up", address)};
+}
+
+Found bad_name(const std::string& key, const std::string& name) {
+  const bool is_plain = std::ranges::none_of(
+      name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+  if (is_plain) return std::nullopt;
+  return Problem{key, "a name holds no control characters"};
 }
 
 Found out_of_bounds(const std::string& key, double value, double least, double most) {
@@ -144,6 +163,7 @@ Found check_sources(const std::string& key, const Vip& vip) {
 }
 
 Found check_instance(const std::string& key, const Vip& vip, const Instance& instance) {
+  if (auto found = bad_name(key + ".name", instance.name)) return found;
   if (auto found = bad_address(key + ".address", instance.address)) return found;
   if (auto found = out_of_bounds(key + ".weight", instance.weight, 0, kMost)) return found;
   if (auto found = out_of_bounds(key + ".capacity", instance.capacity, 1e-9, kMost)) return found;
@@ -271,6 +291,7 @@ std::optional<Problem> find_problem(const std::vector<Vip>& vips, bool may_be_em
     if (!place.second)
       return Problem{key + ".address", fmt::format("{} port {} is vip[{}]'s already", vip.address,
                                                    vip.port, place.first->second)};
+    if (auto found = bad_name(key + ".name", vip.name)) return found;
     const auto name = names.emplace(vip.name, i);
     if (!name.second)
       return Problem{key + ".name",
