@@ -15,22 +15,8 @@ BL_INLINE void bl_advance_by_answer(struct bl_connection* connection,
     connection->state = BL_CONNECTION_CLOSING;
 }
 
-BL_INLINE const struct bl_nat_source* bl_find_source(const struct bl_flow_key* flow) {
-  struct bl_vip_key key = {.address = flow->source,
-                           .port_be = flow->source_port_be,
-                           .protocol = flow->protocol,
-                           .family = flow->family};
-  const struct bl_nat_source* source = bpf_map_lookup_elem(&nat_sources, &key);
-  if (source) return source;
-  key.port_be = 0;
-  return bpf_map_lookup_elem(&nat_sources, &key);
-}
-
-// What is no flow's that went to the instance is not translated: it may be the answer to one who
-// asked the instance itself, as health checks do.
-BL_INLINE int bl_find_answer(struct bl_packet* packet) {
-  const struct bl_nat_source* source = bl_find_source(&packet->flow);
-  if (!source) return bl_pass();
+// Whether the packet is of a flow that this VIP sent to this instance; then it goes to the client.
+BL_INLINE int bl_answers_for(struct bl_packet* packet, const struct bl_nat_source* source) {
   struct bl_flow_key flow = {
       .source = packet->flow.destination,
       .destination = source->address,
@@ -42,7 +28,7 @@ BL_INLINE int bl_find_answer(struct bl_packet* packet) {
   const __u32 instance = connection
                              ? connection->instance
                              : (bl_find_newcomer(bl_hash_flow(&flow, hash_seed)) & BL_WAY_INSTANCE);
-  if (instance != source->instance) return bl_pass();
+  if (instance != source->instance) return 0;
   if (connection && !packet->is_error) {
     bl_seen(connection);
     bl_advance_by_answer(connection, packet);
@@ -50,5 +36,20 @@ BL_INLINE int bl_find_answer(struct bl_packet* packet) {
   bl_to_instance(packet, instance);
   packet->answer_address = &source->address;
   packet->answer_port_be = source->port_be;
-  return BL_TO_CLIENT;
+  return 1;
+}
+
+// By port, then of all ports; likewise of who had them before. What is no flow's that went to the
+// instance is not translated: it may be the answer to one who asked the instance itself, as health
+// checks do.
+BL_INLINE int bl_find_answer(struct bl_packet* packet) {
+  struct bl_vip_key key = {.address = packet->flow.source, .protocol = packet->flow.protocol};
+#pragma clang loop unroll(disable)
+  for (int i = 0; i < 4; ++i) {
+    key.port_be = i & 1 ? 0 : packet->flow.source_port_be;
+    key.family = packet->flow.family | (i & 2 ? BL_FORMER_SOURCE : 0);
+    const struct bl_nat_source* source = bpf_map_lookup_elem(&nat_sources, &key);
+    if (source && bl_answers_for(packet, source)) return BL_TO_CLIENT;
+  }
+  return bl_pass();
 }

@@ -24,6 +24,7 @@ bl_owner owner_of(const model::Vip& vip, const model::Instance& instance) {
   owner.address = bytes_of(address);
   owner.family = address.family;
   owner.port_be = htons(instance.port);
+  owner.is_nat = vip.forwarding == model::Forwarding::kNat;  // else with a VIP of all ports alike
   return owner;
 }
 

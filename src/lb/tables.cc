@@ -280,19 +280,34 @@ void Tables::write_table(const bl_vip_key& key, Vip& vip, Writes& writes) {
 void Tables::claim_source(uint32_t index) {
   Slot& slot = instances_[index];
   const auto source = source_of(slot.instance, slot.owner);
-  if (slot.source && !same(slot.source, source)) {
+  if (slot.source) {
+    bl_vip_key place = *slot.source;
+    place.family &= static_cast<uint8_t>(~BL_FORMER_SOURCE);
+    if (source && same(place, *source)) return;
     const auto held = sources_.find(*slot.source);
-    if (held != sources_.end() && held->second == index) {
+    if (!slot.has_lost_source && held != sources_.end() && held->second == index) {
       changed_sources_.insert(*slot.source);
       sources_.erase(held);
     }
   }
   slot.source = source;
+  slot.has_lost_source = false;
   if (!source) return;
-  const auto [held, is_new] = sources_.emplace(*source, index);
-  if (!is_new && held->second == index) return;
-  held->second = index;
+  const auto held = sources_.find(*source);
+  if (held != sources_.end()) give_way(held->second);
+  sources_[*source] = index;
   changed_sources_.insert(*source);
+}
+
+void Tables::give_way(uint32_t index) {
+  Slot& slot = instances_[index];
+  bl_vip_key place = *slot.source;
+  place.family |= BL_FORMER_SOURCE;
+  const auto held = sources_.find(place);
+  if (held != sources_.end()) instances_[held->second].has_lost_source = true;
+  slot.source = place;
+  sources_[place] = index;
+  changed_sources_.insert(place);
 }
 
 Writes Tables::take_writes() {

@@ -109,6 +109,7 @@ class Tables {
     bl_instance instance{};
     bl_owner owner{};
     std::optional<bl_vip_key> source = {};  // in "nat_sources"
+    bool has_lost_source = false;           // to a third one
     bool is_taken = false;
     bool is_dirty = false;
     bool is_owner_dirty = false;
@@ -120,11 +121,12 @@ class Tables {
   void write_table(const bl_vip_key& key, Vip& vip, Writes& writes);
   void write_coupling(const bl_vip_key& key, Vip& vip, Writes& writes);
   void claim_source(uint32_t index);
+  void give_way(uint32_t index);
 
   std::vector<Slot> instances_;
   std::deque<uint32_t> free_instances_;  // the longest unused first
-  // Whose answers come from there. Two at a time only while one leaves a VIP and is in another: the
-  // last that was set has it.
+  // Whose answers come from there. Several only while all but one are leaving: the last that was
+  // set has the place, the one before it the place with BL_FORMER_SOURCE, and a third none.
   std::map<bl_vip_key, uint32_t, KeyLess> sources_;
   std::set<bl_vip_key, KeyLess> changed_sources_;
   std::map<bl_vip_key, Vip, KeyLess> vips_;

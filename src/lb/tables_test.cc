@@ -24,7 +24,7 @@ bl_vip_key vip(uint16_t port, uint8_t protocol = IPPROTO_TCP) {
 }
 
 const bl_owner kOwner{
-    .vip = vip(80), .address = {}, .port_be = 0, .family = BL_FAMILY_IPV4, .zero = 0};
+    .vip = vip(80), .address = {}, .port_be = 0, .family = BL_FAMILY_IPV4, .is_nat = 0};
 
 bl_instance up(uint8_t last) {
   bl_instance instance{};
@@ -212,26 +212,42 @@ TEST_F(TablesTest, AnswersOfNatInstancesAreKnownByWhereTheyComeFrom) {
   EXPECT_TRUE(maps.sources.empty());
 }
 
-TEST_F(TablesTest, AnInstanceThatMovesToAnotherVipTakesItsAnswersWithIt) {
+TEST_F(TablesTest, AnInstanceThatMovesToAnotherVipAnswersForBoth) {
   Maps maps;
+  const auto who = [&maps](uint8_t mark) -> std::optional<uint32_t> {
+    for (const auto& [key, source] : maps.sources)
+      if ((key.family & BL_FORMER_SOURCE) == mark) return source.instance;
+    return std::nullopt;
+  };
   const uint32_t leaving = *tables_.add_instance(nat(9), nat_owner(80, 0));
-  ASSERT_TRUE(tables_.set_instance(leaving, nat(9)));
   maps.take(tables_.take_writes());
   const uint32_t next = *tables_.add_instance(nat(9), nat_owner(81, 80));
-  ASSERT_TRUE(tables_.set_instance(next, nat(9)));
   maps.take(tables_.take_writes());
-  ASSERT_EQ(maps.sources.size(), 1U);
-  EXPECT_EQ(maps.sources.begin()->second.instance, next);
+  EXPECT_EQ(maps.sources.size(), 2U);
+  EXPECT_EQ(who(0), next);
+  EXPECT_EQ(who(BL_FORMER_SOURCE), leaving);
+  for (const uint32_t again : {leaving, next, leaving})
+    ASSERT_TRUE(tables_.set_instance(again, nat(9)));
+  EXPECT_TRUE(tables_.take_writes().is_empty()) << "they do not take turns";
 
   Tables anew;
   anew.restore(maps.former());
   ASSERT_TRUE(anew.set_instance(next, nat(9)));
   maps.take(anew.take_writes());
-  EXPECT_EQ(maps.sources.begin()->second.instance, next);
+  EXPECT_EQ(who(0), next);
+  const uint32_t third = *anew.add_instance(nat(9), nat_owner(82, 80));
+  maps.take(anew.take_writes());
+  EXPECT_EQ(who(0), third);
+  EXPECT_EQ(who(BL_FORMER_SOURCE), next);
+  ASSERT_TRUE(anew.set_instance(leaving, nat(9)));
+  EXPECT_TRUE(anew.take_writes().is_empty()) << "the first has lost its place for good";
   ASSERT_TRUE(anew.remove_instance(leaving));
   maps.take(anew.take_writes());
-  ASSERT_EQ(maps.sources.size(), 1U);
+  EXPECT_EQ(maps.sources.size(), 2U);
   ASSERT_TRUE(anew.remove_instance(next));
+  maps.take(anew.take_writes());
+  EXPECT_EQ(maps.sources.size(), 1U);
+  ASSERT_TRUE(anew.remove_instance(third));
   maps.take(anew.take_writes());
   EXPECT_TRUE(maps.sources.empty());
 }

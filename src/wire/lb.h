@@ -104,6 +104,10 @@ BL_ASSERT(offsetof(struct bl_instance, port_be) == 54);
 // Map "nat_sources", by the address, port and protocol from which an instance answers, a struct
 // bl_vip_key; port 0 stands for all ports. Only packets of flows that the balancer sent to that
 // very instance are given the VIP's address and port.
+// A VIP that had the place before, and has connections left, is there with BL_FORMER_SOURCE in the
+// key's family.
+enum { BL_FORMER_SOURCE = 0x80 };
+
 struct bl_nat_source {
   struct bl_address address;  // the VIP's
   __u32 instance;             // in "instances"
@@ -120,7 +124,7 @@ struct bl_owner {
   struct bl_address address;  // of the instance
   __u16 port_be;              // NAT's, else 0
   __u8 family;                // of the instance
-  __u8 zero;
+  __u8 is_nat;
 };
 BL_ASSERT(sizeof(struct bl_owner) == 40);
 BL_ASSERT(offsetof(struct bl_owner, port_be) == 36);

@@ -6,6 +6,7 @@ import re
 import struct
 
 from harness import wait_until
+from holder import Holder, echo_servers
 from network import ROOT, address_bytes, family_of
 from test_lb import TCP, VIPS, counters, curl, dispatch_table, instance
 
@@ -86,6 +87,28 @@ def test_nat_by_the_balancers_process(net, run):
         assert sizes == str(1 << 20)
     assert balancer.status()["counters"]["answer"] > 200
     assert all(each["up"] for each in balancer.instances(0).values())
+
+
+def test_open_connections_stay_when_their_vip_moves(net, run):
+    """To all ports, to another port, to another address."""
+    build_hosts(net)
+    echo_servers(net, "web0", "web1")
+    net.inside("client", "ip", "route", "add", "192.0.2.99", "via", "10.1.0.2")
+
+    def echo(address, port):
+        instances = [{"name": f"web{i}", "address": addresses[0]} | ({"port": 7000} if port else {})
+                     for i, addresses in enumerate(INSTANCES)]
+        return [{"name": "echo", "address": address, "port": port, "forwarding": "nat",
+                 "instance": instances}]
+
+    balancer = run(echo(VIPS[0], 7000))
+    balancer.wait_weights("both are up", web0=True, web1=True)
+    for address, port in ((VIPS[0], 0), ("192.0.2.99", 0), ("192.0.2.99", 7001)):
+        holder = Holder(net, 20, balancer.get("/v1/config")["vip"][0]["address"])
+        balancer.apply(echo(address, port))
+        balancer.wait_weights("both are up", web0=True, web1=True)
+        assert sorted(holder.good()) == sorted(holder.names), (address, port)
+        assert set(Holder(net, 20, address, port or 7000).names) == {"web0", "web1"}
 
 
 def test_curl_through_nat_and_back(net):
