@@ -54,12 +54,18 @@ BL_INLINE void bl_open(const struct bl_packet* packet, struct bl_flow_hash hash)
                                      .candidate = packet->candidate,
                                      .state = BL_CONNECTION_OPEN};
   bl_advance(&connection, packet);
+  bl_count_connection(hash, 1);
   if (bpf_map_update_elem(&connections, &packet->flow, &connection, BPF_NOEXIST)) {
+    bl_count_connection(hash, -1);
     bl_count(BL_EVENT_table_full);
     return;
   }
   bl_count(BL_EVENT_opened);
   bl_forget_newcomer(hash);
+}
+
+BL_INLINE void bl_close(const struct bl_packet* packet, struct bl_flow_hash hash) {
+  if (bpf_map_delete_elem(&connections, &packet->flow) == 0) bl_count_connection(hash, -1);
 }
 
 // What answers the instance: any datagram after the first, any segment with an ACK but no SYN. An

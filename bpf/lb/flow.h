@@ -87,12 +87,12 @@ BL_INLINE int bl_unknown(struct bl_packet* packet, const struct bl_vip* vip) {
 
 // A known connection costs one look into a hash: the VIP's is needed for others only.
 BL_INLINE int bl_find(struct bl_packet* packet) {
-  // A new flow's two lines of memory come at the same time.
-  if (bl_opens(packet)) bl_fetch_set(bl_hash_flow(&packet->flow, hash_seed));
-  struct bl_connection* connection = bpf_map_lookup_elem(&connections, &packet->flow);
+  struct bl_connection* connection = NULL;
+  if (!bl_opens(packet) || bl_may_be_connection(bl_hash_flow(&packet->flow, hash_seed)))
+    connection = bpf_map_lookup_elem(&connections, &packet->flow);
   if (connection) {
     if (bl_still_holds(connection, packet)) return bl_known(packet, connection);
-    bpf_map_delete_elem(&connections, &packet->flow);
+    bl_close(packet, bl_hash_flow(&packet->flow, hash_seed));
   }
   const struct bl_vip* vip = bl_find_vip(&packet->flow);
   if (!vip) return bl_find_answer(packet);

@@ -69,9 +69,10 @@ struct {
   __type(value, struct bl_connection);
 } connections SEC(".maps");
 
-// A flood fills this one, and only this one.
+// A flood fills this one, and only this one. User space counts in it too.
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
   __uint(max_entries, BL_NEWCOMER_SETS);
   __type(key, __u32);
   __type(value, struct bl_newcomer_set);

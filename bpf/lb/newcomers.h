@@ -22,10 +22,16 @@ BL_INLINE __u64 bl_find_place(struct bl_newcomer_set* set, __u64 mark) {
   return found;
 }
 
-// Has the set's cache line come while something else is done.
-BL_INLINE void bl_fetch_set(struct bl_flow_hash hash) {
+// Whether a flow of the set may be a connection. Most first packets are spared the look into the
+// large table.
+BL_INLINE int bl_may_be_connection(struct bl_flow_hash hash) {
   const struct bl_newcomer_set* set = bl_find_set(hash);
-  if (set) (void)*(volatile __u64*)&set->turn;
+  return !set || *(volatile __u32*)&set->connections > 0;
+}
+
+BL_INLINE void bl_count_connection(struct bl_flow_hash hash, __u32 more) {
+  struct bl_newcomer_set* set = bl_find_set(hash);
+  if (set) __sync_fetch_and_add(&set->connections, more);
 }
 
 BL_INLINE __u32 bl_way_of(__u64 word) {

@@ -65,7 +65,7 @@ Result<bool> Ager::step(uint32_t count) {
     const auto again = connections.get(flow);
     if (!again) return Unexpected(again.error());
     if (!*again || !is_over(flow, **again, limits_, now_ns)) continue;
-    const auto removed = connections.remove(flow);
+    const auto removed = program_.remove_connection(flow);
     if (!removed) return Unexpected(removed.error());
     aged_ += *removed ? 1 : 0;
   }

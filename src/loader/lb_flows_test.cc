@@ -104,6 +104,29 @@ TEST_F(LbTest, NewcomersOfASetTakeItsPlacesInTurn) {
   EXPECT_FALSE(*program_->newcomer(flow_of(packet4(tcp(kSyn, 3))))) << "it is a connection";
 }
 
+// A set that counts too few would give a client that uses its port again two instances.
+TEST_F(LbTest, SetsCountTheirConnections) {
+  load({.hash_seed = kSeed, .connections = 2, .newcomer_sets = 1});
+  const auto counted = [&] {
+    const MapView<uint32_t, bl_newcomer_set> sets(program_->newcomers_fd(), "newcomers");
+    return (**sets.get(0)).connections;
+  };
+  for (uint16_t port = 1; port <= 3; ++port) {
+    run(packet4(tcp(kSyn, port)));
+    EXPECT_EQ(counted(), std::min(port - 1, 2)) << "a newcomer is no connection";
+    run(packet4(tcp(kAck, port)));
+    EXPECT_EQ(counted(), std::min<int>(port, 2)) << "the third finds the table full";
+  }
+  set_table(0, {0, 0, 1, 0});
+  EXPECT_EQ(instance_of(packet4(tcp(kSyn, 1))), 0) << "a late SYN of what is open";
+  run(packet4(tcp(kAck | kFin, 1)));
+  EXPECT_EQ(instance_of(packet4(tcp(kSyn, 1))), 2) << "the port is used again";
+  EXPECT_EQ(counted(), 1U);
+  EXPECT_TRUE(*program_->remove_connection(flow_of(packet4(tcp(kSyn, 2)))));
+  EXPECT_FALSE(*program_->remove_connection(flow_of(packet4(tcp(kSyn, 2)))));
+  EXPECT_EQ(counted(), 0U);
+}
+
 TEST_F(LbTest, TheLastInstanceIsOneLikeAnyOther) {
   set_instance(BL_MOST_INSTANCES - 1, instance(BL_METHOD_L2));
   std::vector<uint32_t> weights(BL_MOST_INSTANCES, 0);

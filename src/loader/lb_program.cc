@@ -6,9 +6,11 @@
 #include <decap.skel.h>
 #include <lb.skel.h>
 #include <linux/if_link.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstdarg>
@@ -49,6 +51,13 @@ Unexpected refused(const char* what, int error) {
   return Unexpected(with_words);
 }
 
+constexpr uint32_t kUnknownCount = 1 << 30;
+
+// While the packet path counts there too.
+void count_on(bl_newcomer_set& set, uint32_t more) {
+  std::atomic_ref(set.connections).fetch_add(more, std::memory_order_relaxed);
+}
+
 template <typename View>
 View view(const bpf_map* map) {
   return View(bpf_map__fd(map), bpf_map__name(map));
@@ -72,10 +81,15 @@ Result<LbProgram> LbProgram::load(const LbSettings& settings) {
   bpf_map__set_max_entries(skeleton->maps.newcomers, sets);
   bpf_map__set_max_entries(skeleton->maps.fragments, settings.fragments);
   bpf_map__set_max_entries(skeleton->maps.captured, possible_cpus());
+  const auto former_seed = settings.pins.empty() ? std::nullopt : pinned_seed(settings.pins);
   if (const Result<> pinned = pin_maps(skeleton->obj, settings.pins); !pinned)
     return Unexpected(pinned.error());
   if (const int error = LbSkeleton__load(skeleton))
     return refused("load the load balancer's program", -error);
+  if (const Result<> mapped = program.map_newcomers(); !mapped) return Unexpected(mapped.error());
+  // With another seed a connection's set is another one: no count says that there is none.
+  if (former_seed && *former_seed != settings.hash_seed)
+    for (uint32_t i = 0; i < sets; ++i) count_on(program.sets_.first[i], kUnknownCount);
   for (const auto& [place, number] : {std::pair(kSeedPlace, settings.hash_seed),
                                       std::pair(kLayoutPlace, layout_of(skeleton->obj))}) {
     if (const Result<> kept = program.seed().set(place, number); !kept)
@@ -90,6 +104,7 @@ MapView<uint32_t, bl_owner> LbProgram::owners() const {
 MapView<uint32_t, bl_settings> LbProgram::settings() const {
   return view<MapView<uint32_t, bl_settings>>(skeleton_->maps.settings);
 }
+int LbProgram::newcomers_fd() const { return bpf_map__fd(skeleton_->maps.newcomers); }
 int LbProgram::captured_fd() const { return bpf_map__fd(skeleton_->maps.captured); }
 MapView<bl_vip_key, bl_nat_source> LbProgram::nat_sources() const {
   return view<MapView<bl_vip_key, bl_nat_source>>(skeleton_->maps.nat_sources);
@@ -118,9 +133,30 @@ MapView<uint32_t, bl_instance> LbProgram::instances() const {
 MapView<bl_flow_key, bl_connection> LbProgram::connections() const {
   return view<MapView<bl_flow_key, bl_connection>>(skeleton_->maps.connections);
 }
+LbProgram::Sets::~Sets() {
+  if (first != nullptr) munmap(first, sizeof(*first) * count);
+}
+
+Result<> LbProgram::map_newcomers() {
+  const uint32_t count = bpf_map__max_entries(skeleton_->maps.newcomers);
+  void* memory = mmap(nullptr, sizeof(bl_newcomer_set) * count, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      newcomers_fd(), 0);
+  if (memory == MAP_FAILED) return fail_errno("map newcomers into memory", errno);
+  sets_.first = static_cast<bl_newcomer_set*>(memory);
+  sets_.count = count;
+  return {};
+}
+
+Result<bool> LbProgram::remove_connection(const bl_flow_key& flow) const {
+  const Result<bool> removed = connections().remove(flow);
+  if (!removed || !*removed) return removed;
+  const bl_flow_hash hash = bl_hash_flow(&flow, skeleton_->rodata->hash_seed);
+  count_on(sets_.first[bl_newcomer_set_of(hash, sets_.count)], UINT32_MAX);
+  return true;
+}
+
 Result<std::optional<uint32_t>> LbProgram::newcomer(const bl_flow_key& flow) const {
-  const MapView<uint32_t, bl_newcomer_set> sets(bpf_map__fd(skeleton_->maps.newcomers),
-                                                "newcomers");
+  const MapView<uint32_t, bl_newcomer_set> sets(newcomers_fd(), "newcomers");
   const bl_flow_hash hash = bl_hash_flow(&flow, skeleton_->rodata->hash_seed);
   const auto set = sets.get(bl_newcomer_set_of(hash, skeleton_->rodata->newcomer_sets));
   if (!set) return Unexpected(set.error());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -49,11 +50,14 @@ class LbProgram {
   MapView<bl_vip_key, bl_nat_source> nat_sources() const;
   MapView<uint32_t, bl_owner> owners() const;
   MapView<uint32_t, bl_settings> settings() const;  // one entry
-  int captured_fd() const;                          // of map "captured": capture.h reads it
+  int newcomers_fd() const;
+  int captured_fd() const;  // of map "captured": capture.h reads it
   MapView<uint32_t, uint64_t> seed() const;
   MapView<bl_flow_key, bl_connection> connections() const;
   // The instance of a flow of which one packet was seen.
   Result<std::optional<uint32_t>> newcomer(const bl_flow_key& flow) const;
+  // Deletes it, if it is there, and counts it off at its set of newcomers.
+  Result<bool> remove_connection(const bl_flow_key& flow) const;
   PerCpuView<uint64_t> counters() const;  // by enum bl_counter
   PerCpuView<bl_traffic> instance_counters() const;
 
@@ -61,9 +65,25 @@ class LbProgram {
   struct Destroy {
     void operator()(LbSkeleton* skeleton) const;
   };
+  // Map "newcomers" as memory.
+  struct Sets {
+    bl_newcomer_set* first = nullptr;
+    uint32_t count = 0;
+    Sets() = default;
+    Sets(Sets&& other) noexcept
+        : first(std::exchange(other.first, nullptr)), count(std::exchange(other.count, 0)) {}
+    Sets& operator=(Sets&& other) noexcept {
+      std::swap(first, other.first);
+      std::swap(count, other.count);
+      return *this;
+    }
+    ~Sets();
+  };
   explicit LbProgram(LbSkeleton* skeleton) : skeleton_(skeleton) {}
+  Result<> map_newcomers();
 
   std::unique_ptr<LbSkeleton, Destroy> skeleton_;
+  Sets sets_;
 };
 
 class DecapProgram {

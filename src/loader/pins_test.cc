@@ -48,6 +48,22 @@ TEST_F(PinsTest, ConnectionsOutliveTheProgram) {
   EXPECT_EQ(instance_of(packet4(tcp(kSyn, 40'001))), 1) << "a new one goes by the table";
 }
 
+// The flows' sets are other ones then.
+TEST_F(PinsTest, WithAnotherSeedAPortThatIsUsedAgainStaysWithItsConnection) {
+  ASSERT_GE(instance_of(packet4(tcp(kSyn))), 0);
+  ASSERT_EQ(instance_of(packet4(tcp(kAck))), 0);
+  for (const uint64_t seed : {kSeed + 1, kSeed + 2}) {
+    program_.reset();
+    LbSettings other = settings(1024);
+    other.hash_seed = seed;
+    auto again = LbProgram::load(other);
+    ASSERT_TRUE(again) << again.error().message;
+    program_ = std::make_unique<LbProgram>(std::move(*again));
+    set_table(0, {0, 1, 0, 0});
+    EXPECT_EQ(instance_of(packet4(tcp(kSyn))), 0);
+  }
+}
+
 TEST_F(PinsTest, MapsOfAnotherLayoutAreRefused) {
   ASSERT_TRUE(program_->seed().set(1, 12345));
   const auto other = LbProgram::load(settings(1024));

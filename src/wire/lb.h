@@ -160,7 +160,8 @@ enum {
 BL_ASSERT(BL_CAST(int, BL_MOST_INSTANCES) <= BL_CAST(int, BL_WAY_INSTANCE));
 
 struct bl_newcomer_set {
-  __u64 turn;  // flows that took a place so far
+  __u32 turn;         // flows that took a place so far
+  __u32 connections;  // in "connections", of flows whose set this is; never fewer than there are
   __u64 places[BL_NEWCOMER_PLACES];
 };
 BL_ASSERT(sizeof(struct bl_newcomer_set) == 64);
