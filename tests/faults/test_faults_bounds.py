@@ -32,7 +32,8 @@ def _keys(count):
 
 @pytest.mark.parametrize("form", ["mget", "pipeline", "del"])
 def test_many_keys_cost_linear_time(new_stage, form):
-    """The tier's CPU time for 100,000 keys is at most 3 times ten times that for 10,000."""
+    """The tier's CPU time for 100,000 keys is at most 6 times ten times that for 10,000: what no
+    cache holds any more costs up to five times as much, but a quadratic cost a hundred times."""
     stage = new_stage(shards=4, relayed=False)
     wire = stage.wire(timeout_s=60)
     keys = _keys(100_000)
@@ -59,7 +60,7 @@ def test_many_keys_cost_linear_time(new_stage, form):
         return _cost_of(stage, wire, encode("MGET", *some), read_all)
 
     small, large = cost(10_000), cost(100_000)
-    assert large <= 3 * 10 * small, f"10,000: {small:.4f} s, 100,000: {large:.4f} s"
+    assert large <= 6 * 10 * small, f"10,000: {small:.4f} s, 100,000: {large:.4f} s"
 
 
 def test_mget_of_any_size_is_right(new_stage):
@@ -202,7 +203,8 @@ def test_idle_connections_are_cheap(new_stage):
 
 def test_slow_reader_of_512_mb_gets_it_whole(new_stage):
     """A client that takes 512 MB slowly gets every byte; memory stays below twice the value."""
-    stage = new_stage(relayed=False)
+    # To clear 512 MB takes time.
+    stage = new_stage(relayed=False, options=("--shard-timeout", "20s"))
     size = 512 * MIB - 64
     loader = stage.wire(timeout_s=60)
     block = b"0123456789abcdef" * (2 * MIB)
