@@ -73,14 +73,14 @@ class Balancer {
   void release_left();
 
   void round();  // every interval
-  void react();
-  void react_soon();  // to health and neighbours, of which many may change at once
+  void react();  // to another configuration, health or neighbour
+  void weigh_all();
+  void react_soon();  // as many may change at once
   void look_at(const Service& service, Nanos now);
   void say_state(const Service& service, const Member& member, bool is_healthy, bool is_up) const;
   void weigh(Service& service, Nanos now);
   void look_at_leaving();
   bl_instance entry_of(const Member& member, const model::Vip& vip) const;
-  void set_next_hop(bl_instance& entry, const HostAddress& address) const;
   void write();
   void age(Nanos now);
   void sample(Nanos now);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the balancer does in each round: looks at every instance, weighs, writes what changed.
+// What the balancer does: in each round it weighs and writes what changed; when an instance's
+// health or next hop is another, or the configuration, it looks at all of them first.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -52,6 +54,16 @@ bool is_tunnel(const model::Vip& vip) {
   return vip.forwarding == model::Forwarding::kIpip || vip.forwarding == model::Forwarding::kGue;
 }
 
+// Without a route or an answer of the neighbour the last next hop stays: health alone says whether
+// the instance is there.
+void set_next_hop(bl_instance& entry, const std::optional<NextHop>& hop) {
+  if (!hop) return;
+  entry.ifindex = hop->ifindex;
+  if (hop->source.family == entry.family) entry.outer_source = bytes_of(hop->source);
+  std::ranges::copy(hop->source_mac, entry.source_mac);
+  if (hop->mac) std::ranges::copy(*hop->mac, entry.mac);
+}
+
 }  // namespace
 
 bl_instance Balancer::entry_of(const Member& member, const model::Vip& vip) const {
@@ -61,21 +73,11 @@ bl_instance Balancer::entry_of(const Member& member, const model::Vip& vip) cons
   entry.method = static_cast<uint8_t>(method_of(vip.forwarding));
   entry.port_be = htons(member.config.port);
   entry.mtu = vip.mtu;
-  if (const auto hop = neighbours_->find(member.address); hop && vip.mtu == 0 && is_tunnel(vip))
+  const auto hop = neighbours_->find(member.address);
+  if (hop && vip.mtu == 0 && is_tunnel(vip))
     entry.mtu = static_cast<uint16_t>(std::min<uint32_t>(hop->mtu, UINT16_MAX));
-  set_next_hop(entry, member.address);
+  set_next_hop(entry, hop);
   return entry;
-}
-
-// Without a route or an answer of the neighbour the last next hop stays: health alone says whether
-// the instance is there.
-void Balancer::set_next_hop(bl_instance& entry, const HostAddress& address) const {
-  const auto hop = neighbours_->find(address);
-  if (!hop) return;
-  entry.ifindex = hop->ifindex;
-  if (hop->source.family == entry.family) entry.outer_source = bytes_of(hop->source);
-  std::ranges::copy(hop->source_mac, entry.source_mac);
-  if (hop->mac) std::ranges::copy(*hop->mac, entry.mac);
 }
 
 void Balancer::say_state(const Service& service, const Member& member, bool is_healthy,
@@ -123,7 +125,7 @@ void Balancer::look_at_leaving() {
     if (member.is_up) have_any.insert(member.owner.vip);
   for (auto& [index, member] : members_) {
     if (!member.is_leaving) continue;
-    set_next_hop(member.entry, member.address);
+    set_next_hop(member.entry, neighbours_->find(member.address));
     const bool is_dead = member.health && !health_->state(*member.health).is_up();
     const bool is_down = is_dead && have_any.contains(member.owner.vip);
     member.entry.state = is_down ? BL_INSTANCE_DOWN : BL_INSTANCE_UP;
@@ -187,11 +189,14 @@ void Balancer::write() {
 
 void Balancer::react() {
   const Nanos now = now_ns();
-  for (Service& service : services_) {
-    look_at(service, now);
-    weigh(service, now);
-  }
+  for (const Service& service : services_) look_at(service, now);
   look_at_leaving();
+  weigh_all();
+}
+
+void Balancer::weigh_all() {
+  const Nanos now = now_ns();
+  for (Service& service : services_) weigh(service, now);
   write();
 }
 
@@ -231,7 +236,7 @@ void Balancer::round() {
   const Nanos interval = Nanos{settings_.interval_ms} * kMillisecond;
   age(now_ns());
   ++counts_.rounds;
-  react();
+  weigh_all();
   const Nanos now = now_ns();
   if (now - sampled_at_ >= kSecond) {
     sample(now);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "lb/agent_poll.h"
@@ -73,7 +74,10 @@ class LoadSources::Impl {
  public:
   Impl(io::Loop& loop, LoadOptions options)
       : loop_(loop), options_(std::move(options)), agents_(options_.secret) {}
-  ~Impl() { loop_.cancel(timer_); }
+  ~Impl() {
+    loop_.cancel(timer_);
+    loop_.cancel(fresh_timer_);
+  }
 
   Result<uint32_t> add(const LoadTarget& target);
   void remove(uint32_t id);
@@ -96,6 +100,7 @@ class LoadSources::Impl {
     bool is_down = false;   // an agent-check's last words on its health
     bool is_out = false;    // and on its operation
   };
+  void begin_fresh();
   void turn();
   void arm();
   void ask(uint32_t id, Slot& slot, Nanos now);
@@ -108,10 +113,12 @@ class LoadSources::Impl {
   LoadOptions options_;
   AgentPoll agents_;
   Turns turns_;
+  std::vector<uint32_t> fresh_;                                       // added, not in turns_ yet
   boost::unordered_flat_map<uint32_t, std::unique_ptr<Slot>> slots_;  // by id
   std::map<std::string, uint32_t> by_key_;
   uint32_t next_id_ = 0;
   io::Loop::Timer timer_{};
+  io::Loop::Timer fresh_timer_{};
   Histogram lateness_;
   Histogram round_trips_;
 };
@@ -155,9 +162,18 @@ Result<uint32_t> LoadSources::Impl::add(const LoadTarget& target) {
   }
   slots_.emplace(id, std::move(made));
   by_key_[key] = id;
-  turns_.add(id, options_.interval, now_ns());
-  arm();
+  // Thousands may be added at once: their polls are due from when the loop comes to them.
+  fresh_.push_back(id);
+  if (fresh_.size() == 1) fresh_timer_ = loop_.after(0, [this] { begin_fresh(); });
   return id;
+}
+
+void LoadSources::Impl::begin_fresh() {
+  const Nanos now = now_ns();
+  for (const uint32_t id : fresh_)
+    if (slots_.contains(id)) turns_.add(id, options_.interval, now);
+  fresh_.clear();
+  arm();
 }
 
 void LoadSources::Impl::remove(uint32_t id) {

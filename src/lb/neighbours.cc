@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "base/log.h"
 
@@ -277,9 +278,12 @@ void Neighbours::seek(const NextHop& hop) {
 void Neighbours::seek_missing() {
   constexpr uint16_t kSettled =
       NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_DELAY | NUD_INCOMPLETE;
+  std::set<NeighbourKey> seen;  // many addresses may have one gateway
   for (const auto& [address, watched] : watched_) {
     if (!watched.route) continue;
-    const auto known = neighbours_.find({watched.route->ifindex, watched.route->gateway});
+    const NeighbourKey key{watched.route->ifindex, watched.route->gateway};
+    if (!seen.insert(key).second) continue;
+    const auto known = neighbours_.find(key);
     if (known == neighbours_.end() || (known->second.state & kSettled) == 0) seek(*watched.route);
   }
   seek_timer_ = loop_.after(kSeekTime, [this] { seek_missing(); });

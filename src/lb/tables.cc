@@ -209,8 +209,10 @@ Result<> Tables::set_vip(const bl_vip_key& key, std::span<const Share> shares) {
                 "protocol " + std::to_string(key.protocol) + ": a VIP is of TCP or UDP");
   if (key.family != BL_FAMILY_IPV4 && key.family != BL_FAMILY_IPV6)
     return fail(ErrorCode::kInvalid, "a VIP's address is of IPv4 or IPv6");
-  if (const Result<> checked = check_shares(shares); !checked) return checked;
   const auto known = vips_.find(key);
+  // Mostly so; instances that are named stay there.
+  if (known != vips_.end() && std::ranges::equal(known->second.wanted, shares)) return {};
+  if (const Result<> checked = check_shares(shares); !checked) return checked;
   if (known != vips_.end()) {
     known->second.wanted.assign(shares.begin(), shares.end());
     return {};

@@ -99,7 +99,7 @@ const char* words_of(Reason reason) {
 
 // Takes what a new answer says is free. Where little is free in all, a little more or less on one
 // instance is much, so less is taken for noise.
-void Weights::hear(const Candidate& candidate, uint32_t m) {
+Weights::Known& Weights::hear(const Candidate& candidate, uint32_t m) {
   Known& known = known_[candidate.id];
   const double steps = known.scale * std::max(m, kFinestSteps);
   const double step = std::clamp(steps > 0 ? most_available_ / steps : 0, kLeastStep, 1.0);
@@ -107,7 +107,7 @@ void Weights::hear(const Candidate& candidate, uint32_t m) {
   // Fewer answers than before: the target is another one.
   if (load == nullptr || load->answers < known.answers) known = Known();
   known.is_named = true;
-  if (load == nullptr || load->answers == known.answers) return;
+  if (load == nullptr || load->answers == known.answers) return known;
   known.answers = load->answers;
   const uint32_t queue = load->accept_queue.value_or(0);
   const double standing = std::min(queue, known.queue);
@@ -121,6 +121,7 @@ void Weights::hear(const Candidate& candidate, uint32_t m) {
   } else {
     known.free = {};  // it does not know
   }
+  return known;
 }
 
 // Fills in what is free and available, and the shares that static weights give.
@@ -240,9 +241,8 @@ std::vector<Weighed> Weights::next(const model::Vip& vip, std::span<const Candid
             .free = std::vector<double>(count, 1),
             .slow = std::vector<double>(count, 1)};
   for (auto& [id, known] : known_) known.is_named = false;
-  for (const Candidate& candidate : candidates) hear(candidate, vip.m);
+  for (const Candidate& candidate : candidates) call.known.push_back(&hear(candidate, vip.m));
   std::erase_if(known_, [](const auto& entry) { return !entry.second.is_named; });
-  for (const Candidate& candidate : candidates) call.known.push_back(&known_.at(candidate.id));
   reckon(call);
 
   const bool is_awfd = vip.scheduler == Scheduler::kAwfd;

@@ -76,7 +76,7 @@ class Weights {
   };
   struct Call;
 
-  void hear(const Candidate& candidate, uint32_t m);
+  Known& hear(const Candidate& candidate, uint32_t m);
   void reckon(Call& call);
   std::vector<uint32_t> by_awfd(Call& call);
   std::vector<uint32_t> by_connections(const Call& call) const;
