@@ -173,6 +173,7 @@ class Session : public std::enable_shared_from_this<Session> {
     parser_->header_limit(shared_.limits.header_bytes);
     parser_->body_limit(shared_.limits.body_bytes);
     writing_ = false;
+    reading_since_ = std::chrono::steady_clock::now();
     stream_.expires_after(shared_.limits.idle);
     http::async_read(
         stream_, buffer_, *parser_,
@@ -181,6 +182,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void close_if_idle() {
     if (!writing_) close();
+  }
+
+  // While it waits for a request, or for the rest of one.
+  std::optional<std::chrono::steady_clock::time_point> reading_since() const {
+    return writing_ ? std::nullopt : std::optional(reading_since_);
   }
 
   void refuse() {
@@ -248,7 +254,18 @@ class Session : public std::enable_shared_from_this<Session> {
   std::array<char, 4096> scrap_;
   bool keep_alive_ = false;
   bool writing_ = false;
+  std::chrono::steady_clock::time_point reading_since_{};
 };
+
+// Connections that send nothing are not to keep others out: the one that has waited longest goes.
+void make_room(const std::set<std::shared_ptr<Session>>& sessions) {
+  std::shared_ptr<Session> longest;
+  for (const auto& session : sessions) {
+    const auto since = session->reading_since();
+    if (since && (!longest || *since < *longest->reading_since())) longest = session;
+  }
+  if (longest) longest->close_if_idle();
+}
 
 }  // namespace
 
@@ -347,6 +364,7 @@ class AdminServer::Impl {
     acceptor_.async_accept([this](error_code error, Protocol::socket socket) {
       if (shared_.stopping) return;
       if (error) return accept_later();
+      if (shared_.sessions.size() >= shared_.limits.connections) make_room(shared_.sessions);
       const bool full = shared_.sessions.size() >= shared_.limits.connections;
       // Refused connections are held for the moment of their answer; beyond that they are dropped.
       if (shared_.sessions.size() < 2 * shared_.limits.connections) {

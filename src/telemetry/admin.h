@@ -50,7 +50,9 @@ struct AdminHandlers {
 };
 
 struct AdminLimits {
-  size_t connections = 64;  // more are answered 503 and closed
+  // One more takes the place of that which has waited longest for a request; while all are being
+  // answered, it is answered 503 and closed.
+  size_t connections = 64;
   uint32_t header_bytes = 8192;
   uint64_t body_bytes = 1024;
   std::chrono::milliseconds idle{10'000};  // to send a request, to take an answer, between them

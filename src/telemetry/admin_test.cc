@@ -64,7 +64,7 @@ class Admin : public testing::Test {
  protected:
   void start(AdminLimits limits = AdminLimits()) {
     AdminHandlers handlers;
-    handlers.metrics = [] { return std::string("ballast_up 1\n"); };
+    handlers.metrics = [this] { return metrics_; };
     handlers.status_json = [] { return std::string("{}\n"); };
     handlers.ready = [this] {
       return Readiness{ready_, {{"shard 127.0.0.1:7000", ready_, ready_ ? "" : "refused"}}};
@@ -85,6 +85,7 @@ class Admin : public testing::Test {
   }
 
   std::unique_ptr<AdminServer> server_;
+  std::string metrics_ = "ballast_up 1\n";
   std::atomic<bool> ready_{true};
 };
 
@@ -164,16 +165,35 @@ TEST_F(Admin, SlowClientsBlockNobodyAndAreClosed) {
   EXPECT_LT(now_ns() - before, 4 * kSecond);
 }
 
-TEST_F(Admin, ConnectionsAreBounded) {
+TEST_F(Admin, SilentConnectionsKeepNobodyOut) {
   AdminLimits limits;
   limits.connections = 2;
   start(limits);
+  Client first(server_->address());
+  Client second(server_->address());
+  first.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(has(first.receive("ok\n"), "200 OK"));
+  second.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(has(second.receive("ok\n"), "200 OK"));
+  Client third(server_->address());
+  third.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(has(third.receive("ok\n"), "200 OK"));
+  EXPECT_EQ(first.receive(), "");  // closed: it was silent for longest
+  second.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(has(second.receive("ok\n"), "200 OK"));
+}
+
+TEST_F(Admin, ConnectionsAreBounded) {
+  AdminLimits limits;
+  limits.connections = 2;
+  metrics_ = std::string(size_t{16} << 20, '#');  // more than the kernel holds of an answer
+  start(limits);
   auto first = std::make_unique<Client>(server_->address());
   Client second(server_->address());
-  first->send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
-  second.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_TRUE(has(first->receive("ok\n"), "200 OK"));
-  EXPECT_TRUE(has(second.receive("ok\n"), "200 OK"));
+  for (Client* client : {first.get(), &second}) {
+    client->send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_TRUE(has(client->receive("\r\n\r\n"), "200 OK"));
+  }
   EXPECT_TRUE(get("/livez").starts_with("HTTP/1.1 503 "));
   first.reset();
   std::string text;
