@@ -103,6 +103,20 @@ def test_only_who_knows_the_secret_is_answered():
         assert agent.load()["number"] == 1
 
 
+def test_a_secret_is_changed_without_a_pause(tmp_path):
+    both = tmp_path / "both"
+    both.write_text(f"{SECRET}\r\n\nthe next secret of theirs\n", "utf-8")
+    with Agent("--secret-file", both) as agent:
+        assert agent.load()["cores"] > 0
+        assert agent.load(env={"BALLAST_LB_SECRET": "the next secret of theirs"})["cores"] > 0
+        assert agent.load("--secret-file", both)["cores"] > 0
+        assert "error" in agent.load(check=False,
+                                     env={"BALLAST_LB_SECRET": "the secret after the next"})
+    both.write_text(f"{SECRET}\nshort\n", "utf-8")
+    done = run([ballast_binary(), "lb", "agent", "--secret-file", both], check=False)
+    assert done.returncode == 2 and b"shorter than 16 bytes" in done.stderr
+
+
 def test_a_recorded_answer_does_not_pass_for_another():
     """Somebody between replays the first answer ever after."""
     with Agent() as agent, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as relay:

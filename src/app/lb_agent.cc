@@ -22,7 +22,8 @@ constexpr const char* kMeasureGroup = "What is measured";
 
 constexpr const char* kFooter =
     "The balancer and its agents share a secret of 16 bytes or more. An agent answers only who\n"
-    "knows it, and an answer is good for one question. HAProxy's agent-check has no secret: bind\n"
+    "knows it, or one of several, and an answer is good for one question. HAProxy's agent-check "
+    "has no secret: bind\n"
     "--agent-check to an address that only HAProxy reaches.\n"
     "\n"
     "Exit status: 0 ended by a signal; 1 an address or a control group is not to be had; 2 wrong\n"
@@ -76,8 +77,9 @@ std::vector<Flag> agent_flags(Asked& asked) {
        endpoint_into(options.listen)},
       {"--agent-check", "H:P", "where HAProxy asks, by its agent-check over TCP", "", "", false,
        endpoint_into(options.check)},
-      {"--secret-file", "FILE", "holds the secret; else the environment's BALLAST_LB_SECRET", "",
-       "", false, text_into(asked.secret_file, "a file's name")},
+      {"--secret-file", "FILE",
+       "holds the secret, or one a line; else the environment's BALLAST_LB_SECRET", "", "", false,
+       text_into(asked.secret_file, "a file's name")},
       {"--cgroup", "PATH", "processor time of this control group, e.g. /system.slice/nginx.service",
        "the whole host", kMeasureGroup, false,
        [&options](const std::string& text) { return set_group(options.group, text); }},
@@ -130,9 +132,9 @@ int run_lb_agent(const Arguments& arguments) {
                             .footer = kFooter};
   if (const auto status = parse_command_line(command, arguments)) return *status;
   if (asked.options.window <= 0) return usage_error(command.name, "--window: above 0ms");
-  auto secret = lb_secret(asked.secret_file);
-  if (!secret) return usage_error(command.name, secret.error().message);
-  asked.options.secret = std::move(*secret);
+  auto secrets = lb_secrets(asked.secret_file);
+  if (!secrets) return usage_error(command.name, secrets.error().message);
+  asked.options.secrets = std::move(*secrets);
   if (const auto ran = run_agent(asked.options); !ran) {
     std::fprintf(stderr, "%s: %s\n", command.name.c_str(), ran.error().message.c_str());
     return kExitFailed;

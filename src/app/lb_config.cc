@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 
 #include "app/lb_secret.h"
@@ -21,6 +23,7 @@ namespace {
 using model::Field;
 using model::FieldForm;
 using model::LbSettings;
+using model::Problem;
 using nlohmann::json;
 
 std::string flag_of(std::string key) {
@@ -136,7 +139,11 @@ Result<json> parse(const std::string& text, Document& document) {
   return root;
 }
 
-Result<> read_file_into(const std::string& path, model::LbConfig& config) {
+// Where each setting was given, by key: "lb.toml:3: lb.interval", "--interval",
+// "BALLAST_LB_INTERVAL".
+using Sources = std::map<std::string, std::string>;
+
+Result<> read_file_into(const std::string& path, model::LbConfig& config, Sources& sources) {
   const auto text = read_file(path);
   if (!text) return fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, text.error().message));
   Document document{.name = path, .lines = {}};
@@ -150,6 +157,8 @@ Result<> read_file_into(const std::string& path, model::LbConfig& config) {
     const Result<> read =
         read_fields((*root)["lb"], model::settings_fields(), config.settings, {document, "lb"});
     if (!read) return read;
+    for (const auto& [key, value] : (*root)["lb"].items())
+      sources[key] = fmt::format("{0}: lb.{1}", document.place("lb." + key), key);
   }
   auto vips = vips_of(*root, document, false);
   if (!vips) return Unexpected(vips.error());
@@ -157,27 +166,45 @@ Result<> read_file_into(const std::string& path, model::LbConfig& config) {
   return {};
 }
 
-Result<> check_settings(const LbSettings& settings) {
+std::optional<Problem> find_problem(const LbSettings& settings) {
   if (settings.interfaces.empty())
-    return fail(ErrorCode::kInvalid, "no interface: give --interfaces, or interfaces in [lb]");
+    return Problem{"interfaces", "none is given, by --interfaces or in [lb]"};
   if (settings.interval_ms < 10 || settings.interval_ms > 60'000)
-    return fail(ErrorCode::kInvalid, "interval: from 10ms to 1m");
+    return Problem{"interval", "from 10ms to 1m"};
   for (const auto& [key, ms] : {std::pair("tcp_idle", settings.tcp_idle_ms),
                                 std::pair("tcp_closing", settings.tcp_closing_ms),
                                 std::pair("udp_idle", settings.udp_idle_ms)}) {
-    if (ms < 1000) return fail(ErrorCode::kInvalid, fmt::format("{}: 1s or more", key));
+    if (ms < 1000) return Problem{key, "1s or more"};
   }
   if (settings.connections < 1 || settings.connections > 64U * 1024 * 1024)
-    return fail(ErrorCode::kInvalid, "connections: from 1 to 67108864");
+    return Problem{"connections", "from 1 to 67108864"};
   if (settings.keep && settings.pins.empty())
-    return fail(ErrorCode::kInvalid, "keep needs pins: the tables must outlive the process too");
-  if (settings.api.starts_with('/')) return {};
+    return Problem{"keep", "needs pins: the tables must outlive the process too"};
+  if (settings.api.starts_with('/')) return std::nullopt;
   const auto api = model::parse_endpoint(settings.api);
-  if (!api) return fail(ErrorCode::kInvalid, "api: " + api.error().message);
+  if (!api) return Problem{"api", api.error().message};
   if (api->host != "127.0.0.1" && api->host != "::1" && api->host != "localhost")
-    return fail(ErrorCode::kInvalid, "api: \"" + settings.api +
-                                         "\" is not on loopback; whoever reaches it may change "
-                                         "VIPs");
+    return Problem{
+        "api", "\"" + settings.api + "\" is not on loopback; whoever reaches it may change VIPs"};
+  return std::nullopt;
+}
+
+// Options go before the environment, which goes before the file.
+Result<> set_given(const LbGiven& given, LbSettings& settings, Sources& sources) {
+  for (const auto& field : model::settings_fields()) {
+    const std::string name = variable_of(field.key);
+    const auto option = given.options.find(field.key);
+    const char* value = std::getenv(name.c_str());
+    Result<> set;
+    if (option != given.options.end()) {
+      sources[field.key] = flag_of(field.key);
+      set = field.set(settings, option->second);
+    } else if (value != nullptr && *value != '\0') {
+      sources[field.key] = name;
+      set = field.set(settings, value);
+    }
+    if (!set) return fail(ErrorCode::kInvalid, sources[field.key] + ": " + set.error().message);
+  }
   return {};
 }
 
@@ -240,35 +267,28 @@ std::vector<Flag> lb_flags(LbGiven& given) {
 
 Result<model::LbConfig> load_lb_config(const LbGiven& given) {
   model::LbConfig config;
+  Sources sources;
   std::string file = given.file;
   const char* variable = std::getenv("BALLAST_LB_CONFIG");
   if (file.empty() && variable != nullptr) file = variable;
   if (!file.empty()) {
-    if (const Result<> read = read_file_into(file, config); !read) return Unexpected(read.error());
+    if (const Result<> read = read_file_into(file, config, sources); !read)
+      return Unexpected(read.error());
   }
-  for (const auto& field : model::settings_fields()) {
-    const std::string name = variable_of(field.key);
-    const auto option = given.options.find(field.key);
-    const char* value = std::getenv(name.c_str());
-    Result<> set;
-    std::string source;
-    if (option != given.options.end()) {
-      source = flag_of(field.key);
-      set = field.set(config.settings, option->second);
-    } else if (value != nullptr && *value != '\0') {
-      source = name;
-      set = field.set(config.settings, value);
-    }
-    if (!set) return fail(ErrorCode::kInvalid, source + ": " + set.error().message);
+  if (const Result<> set = set_given(given, config.settings, sources); !set)
+    return Unexpected(set.error());
+  if (const auto problem = find_problem(config.settings)) {
+    const auto source = sources.find(problem->key);
+    return fail(ErrorCode::kInvalid,
+                fmt::format("{}: {}", source == sources.end() ? problem->key : source->second,
+                            problem->message));
   }
-  if (const Result<> checked = check_settings(config.settings); !checked)
-    return Unexpected(checked.error());
   if (!needs_secret(config) && config.settings.secret_file.empty() &&
       std::getenv("BALLAST_LB_SECRET") == nullptr)
     return config;
-  auto secret = lb_secret(config.settings.secret_file);
-  if (!secret) return Unexpected(secret.error());
-  config.settings.secret = std::move(*secret);
+  const auto secrets = lb_secrets(config.settings.secret_file);
+  if (!secrets) return Unexpected(secrets.error());
+  config.settings.secret = secrets->front();
   return config;
 }
 

@@ -118,21 +118,34 @@ TEST_F(LbFile, NamesFileLineAndKeyOfAMistake) {
       {start + kInstance + "name = \"a\\nb\"\n", "vip[0].instance[0].name: a name holds no"},
       {start + "health_path = \"/a\\tb\"\n" + kInstance, "vip[0].health_path: must begin with /"},
       {start + kInstance + std::string(2000, 'a') + ".b = 1\n", "there is no such key"},
-      {std::string(kLb) + "tcp_idle = \"0s\"\n" + kVip + kInstance, "tcp_idle: 1s or more"},
+      {std::string(kLb) + "tcp_idle = \"0s\"\n" + kVip + kInstance,
+       "lb.toml:3: lb.tcp_idle: 1s or more"},
+      {std::string(kLb) + "interval = \"9ms\"\n" + kVip + kInstance,
+       "lb.toml:3: lb.interval: from 10ms to 1m"},
+      {std::string(kLb) + "keep = true\npins = \"\"\n" + kVip + kInstance,
+       "lb.toml:3: lb.keep: needs pins"},
       {start + kInstance + "weight = inf\n", "lb.toml:8: vip[0].instance[0].weight: "},
       {start + kInstance + "weight = -2\n", "lb.toml:8: vip[0].instance[0].weight: "},
       {start + kInstance + kInstance, "lb.toml:9: vip[0].instance[1].address: 10.0.0.1 is"},
       {start + kInstance + kVip + kInstance, "lb.toml:9: vip[1].address: 192.0.2.1 port 80 is"},
       {start + "instance = 3\n", "vip[0].instance: must be tables; write [[vip.instance]]"},
       {"[vip]\naddress = \"192.0.2.1\"\n", "vip: must be tables; write [[vip]]"},
-      {std::string(kVip) + kInstance, "no interface"},
+      {std::string(kVip) + kInstance, "interfaces: none is given"},
       {"[lb]\ninterfaces = [\"lo\"]\napi = \"0.0.0.0:80\"\n" + std::string(kVip) + kInstance,
-       "is not on loopback"},
+       "lb.toml:3: lb.api: \"0.0.0.0:80\" is not on loopback"},
   };
   for (const auto& [text, wanted] : rows)
     EXPECT_NE(complaint(text).find(wanted), std::string::npos)
         << wanted << " expected, said: " << complaint(text) << "\n"
         << text;
+}
+
+TEST_F(LbFile, ASettingOutOfRangeIsToldWhereItWasGiven) {
+  const std::string text = std::string(kLb) + "interval = \"9ms\"\n" + kVip + kInstance;
+  EXPECT_EQ(load(text, {{"interval", "2m"}}).error().message, "--interval: from 10ms to 1m");
+  set("BALLAST_LB_CONNECTIONS", "0");
+  EXPECT_EQ(load(text, {{"interval", "1s"}}).error().message,
+            "BALLAST_LB_CONNECTIONS: from 1 to 67108864");
 }
 
 TEST_F(LbFile, AKeyOfTooManyPartsIsRefusedBeforeItIsParsed) {

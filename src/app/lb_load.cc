@@ -228,9 +228,9 @@ Result<> take_agents(Asked& asked) {
     return fail(ErrorCode::kInvalid, "--agent-check and --seconds: give one");
   if (asked.interval <= 0) return fail(ErrorCode::kInvalid, "--interval: above 0ms");
   if (asked.check) return {};
-  auto secret = lb_secret(asked.secret_file);
-  if (!secret) return Unexpected(secret.error());
-  asked.secret = std::move(*secret);
+  const auto secrets = lb_secrets(asked.secret_file);
+  if (!secrets) return Unexpected(secrets.error());
+  asked.secret = secrets->front();
   return {};
 }
 

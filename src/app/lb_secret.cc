@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <sstream>
+#include <utility>
 
 #include "app/read_file.h"
 
@@ -15,25 +17,32 @@ constexpr const char* kVariable = "BALLAST_LB_SECRET";
 
 }  // namespace
 
-Result<std::string> lb_secret(const std::string& file) {
-  std::string secret;
+Result<std::vector<std::string>> lb_secrets(const std::string& file) {
+  std::string text;
   std::string source = kVariable;
   if (!file.empty()) {
     source = "--secret-file " + file;
-    auto text = read_file(file);
-    if (!text) return fail(ErrorCode::kInvalid, source + ": " + text.error().message);
-    secret = std::move(*text);
+    auto read = read_file(file);
+    if (!read) return fail(ErrorCode::kInvalid, source + ": " + read.error().message);
+    text = std::move(*read);
   } else if (const char* given = std::getenv(kVariable)) {
-    secret = given;
+    text = given;
   } else {
     return fail(ErrorCode::kInvalid,
                 fmt::format("there is no secret: give --secret-file FILE, or {} in the environment",
                             kVariable));
   }
-  while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
-  if (secret.size() < kLeast)
-    return fail(ErrorCode::kInvalid, fmt::format("{}: shorter than {} bytes", source, kLeast));
-  return secret;
+  std::vector<std::string> secrets;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    while (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
+    if (line.size() < kLeast)
+      return fail(ErrorCode::kInvalid, fmt::format("{}: shorter than {} bytes", source, kLeast));
+    secrets.push_back(std::move(line));
+  }
+  if (secrets.empty()) return fail(ErrorCode::kInvalid, source + ": is empty");
+  return secrets;
 }
 
 }  // namespace ballast::app

@@ -3,13 +3,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
 namespace ballast::app {
 
-// From the file if one is named, else from BALLAST_LB_SECRET; without the end of line. Fails when
-// there is none or it is too short to be one; the error names where it came from.
-Result<std::string> lb_secret(const std::string& file);
+// From the file if one is named, else from BALLAST_LB_SECRET; one a line, at least one. The first
+// is asked with, an agent answers to any: so a secret can be changed without an answer lost. Fails
+// when there is none or one is too short; the error names where it came from.
+Result<std::vector<std::string>> lb_secrets(const std::string& file);
 
 }  // namespace ballast::app

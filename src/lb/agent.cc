@@ -53,7 +53,7 @@ Agent::Agent(io::Loop& loop, AgentOptions options, CpuMeter meter, SocketCounter
              io::Fd socket)
     : loop_(loop),
       options_(std::move(options)),
-      secret_(options_.secret),
+      secrets_(options_.secrets.begin(), options_.secrets.end()),
       meter_(std::move(meter)),
       counter_(std::move(counter)),
       socket_(std::move(socket)) {
@@ -135,6 +135,15 @@ std::string Agent::check_text() {
   return fmt::format("{}%\n", std::max(1L, std::lround(100 * (1 - *now.utilisation))));
 }
 
+Result<std::string> Agent::answer(std::string_view request) {
+  Result<uint64_t> nonce = fail(ErrorCode::kInvalid, "there is no secret");
+  for (const proto::LoadSecret& secret : secrets_) {
+    nonce = proto::decode_load_request(request, secret);
+    if (nonce) return proto::encode_load_report(report(), *nonce, secret);
+  }
+  return Unexpected(nonce.error());
+}
+
 void Agent::on_ready(uint32_t /*epoll_events*/) {
   char datagram[proto::kLoadReportSize + 1];
   for (int i = 0; i < kDatagramsPerTurn; ++i) {
@@ -144,16 +153,15 @@ void Agent::on_ready(uint32_t /*epoll_events*/) {
                                  reinterpret_cast<sockaddr*>(&from.storage), &from.length);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return;
-    const auto nonce = proto::decode_load_request({datagram, static_cast<size_t>(got)}, secret_);
-    if (!nonce) {
+    const auto said = answer({datagram, static_cast<size_t>(got)});
+    if (!said) {
       // Loud once, or a mistaken secret is hard to find; not for every datagram of a flood.
-      if (refused_++ == 0) log_warning("refused: {} from {}", nonce.error().message, from.text());
+      if (refused_++ == 0) log_warning("refused: {} from {}", said.error().message, from.text());
       continue;
     }
-    const std::string answer = proto::encode_load_report(report(), *nonce, secret_);
     ++answered_;
     [[maybe_unused]] const auto sent =
-        sendto(socket_.get(), answer.data(), answer.size(), 0,
+        sendto(socket_.get(), said->data(), said->size(), 0,
                reinterpret_cast<const sockaddr*>(&from.storage), from.length);
   }
   loop_.again(this, EPOLLIN);

@@ -23,10 +23,10 @@
 namespace ballast::lb {
 
 struct AgentOptions {
-  model::Endpoint listen;  // UDP
-  model::Endpoint check;   // TCP, for HAProxy; no host: off
-  std::string secret;
-  std::string group;  // control group; empty: the whole host
+  model::Endpoint listen;            // UDP
+  model::Endpoint check;             // TCP, for HAProxy; no host: off
+  std::vector<std::string> secrets;  // it answers to who knows one of them
+  std::string group;                 // control group; empty: the whole host
   std::string group_root = "/sys/fs/cgroup";
   std::vector<uint16_t> ports;  // of the instance, whose connections count
   model::Endpoint probe;        // asked over HTTP for its latency; no host: off
@@ -52,6 +52,7 @@ class Agent final : public io::Loop::Handler {
   void measure();
   void probe(const std::stop_token& stop);
   std::string check_text();
+  Result<std::string> answer(std::string_view request);
 
   struct Reading {
     Nanos at;
@@ -60,7 +61,7 @@ class Agent final : public io::Loop::Handler {
 
   io::Loop& loop_;
   AgentOptions options_;
-  proto::LoadSecret secret_;
+  std::vector<proto::LoadSecret> secrets_;
   CpuMeter meter_;
   SocketCounter counter_;
   io::Fd socket_;

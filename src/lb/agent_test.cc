@@ -21,7 +21,7 @@ class AgentTest : public testing::Test {
   void start(AgentOptions options = {}) {
     options.listen = {"127.0.0.1", 0};
     options.check = {"127.0.0.1", 0};
-    options.secret = kSecret;
+    options.secrets = {kSecret};
     auto loop = io::Loop::create();
     ASSERT_TRUE(loop);
     loop_ = std::move(*loop);

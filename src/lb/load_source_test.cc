@@ -37,7 +37,7 @@ class LoadSourcesTest : public testing::Test {
     AgentOptions options;
     options.listen = {"127.0.0.1", 0};
     options.check = {"127.0.0.1", 0};
-    options.secret = secret;
+    options.secrets = {"another that it knows", secret};
     agents_.push_back(std::move(*Agent::create(*loop_, std::move(options))));
     return agents_.back()->address();
   }

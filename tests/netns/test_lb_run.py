@@ -241,7 +241,7 @@ def test_wrong_interfaces_and_files_are_refused(net, run):
     build(net, webs=1)
     with pytest.raises(Exception, match='there is no interface "eth7"'):
         run([vip()], interfaces=["eth7"])
-    with pytest.raises(Exception, match="no interface: give"):
+    with pytest.raises(Exception, match="interfaces: none is given"):
         run([vip()], interfaces=[])
     with pytest.raises(Exception, match="is not on loopback"):
         run([vip()], api="0.0.0.0:80")
