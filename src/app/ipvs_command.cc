@@ -161,6 +161,7 @@ constexpr Option kOptions[] = {
     {{'\0', "exact"}, false, nothing},
     {{'\0', "sort"}, false, nothing},
     {{'\0', "nosort"}, false, nothing},
+    {{'c', "connection"}, false, switch_option<&IpvsCommand::shows_connections>},
     {{'\0', "stats"}, false, switch_option<&IpvsCommand::shows_stats>},
     {{'\0', "rate"}, false, switch_option<&IpvsCommand::shows_rates>},
 };
@@ -175,7 +176,6 @@ constexpr Missing kMissing[] = {
     {{'M', "netmask"}, "it belongs to --persistent"},
     {{'x', "u-threshold"}, "least-connections and awfd keep an instance from filling up"},
     {{'y', "l-threshold"}, "least-connections and awfd keep an instance from filling up"},
-    {{'c', "connection"}, "ask for one with `ballast lb trace`"},
     {{'o', "ops"}, "a UDP flow stays with its instance until it is idle"},
     {{'\0', "set"}, "times are in lb.toml: tcp_idle, tcp_closing, udp_idle"},
     {{'\0', "timeout"}, "times are in lb.toml: tcp_idle, tcp_closing, udp_idle"},
@@ -287,6 +287,8 @@ class Parser {
       return fail(ErrorCode::kInvalid, "weight and forwarding belong to -a or -e");
     if ((is_server || !is_service) && command_.scheduler)
       return fail(ErrorCode::kInvalid, "-s belongs to -A or -E");
+    if (command_.shows_connections && command_.kind != Kind::kList)
+      return fail(ErrorCode::kInvalid, "-c belongs to -L");
     return {};
   }
 

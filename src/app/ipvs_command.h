@@ -35,8 +35,9 @@ struct IpvsCommand {
   std::optional<model::Scheduler> scheduler = {};
   std::optional<model::Forwarding> forwarding = {};
   std::optional<double> weight = {};
-  bool shows_stats = false;  // --stats
-  bool shows_rates = false;  // --rate
+  bool shows_stats = false;        // --stats
+  bool shows_rates = false;        // --rate
+  bool shows_connections = false;  // -c
 };
 
 // kInvalid for what ipvsadm would not take, and for what it takes and Ballast has not.

@@ -32,7 +32,8 @@ Commands:
   -C, --clear          no service is left
   -S, --save           lines for --restore, on stdout
   -R, --restore        adds what stands on stdin, all or nothing
-  -L, -l, --list       services and servers; --stats: totals, --rate: a second
+  -L, -l, --list       services and servers; --stats: totals, --rate: a second;
+                       -c, --connection: the connections in the table
   -h, --help           print this and leave
 
 Services and servers:
@@ -126,8 +127,40 @@ std::string list_text(const std::vector<model::Vip>& vips, const json& status,
   return out;
 }
 
+std::string state_word(const json& connection) {
+  if (connection.value("protocol", "") == "udp") return "UDP";
+  const std::string state = connection.value("state", "");
+  if (state == "open") return "ESTABLISHED";
+  return state == "closing" ? "FIN_WAIT" : "CLOSE";
+}
+
+std::string word_or_dash(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "-";
+}
+
+std::string connections_text(const json& said) {
+  std::string out =
+      "IPVS connection entries\n"
+      "pro expire state       source             virtual            destination\n";
+  for (const json& each : said.value("connections", json::array())) {
+    const auto expires = static_cast<uint64_t>(each.value("expires_s", 0.0));
+    out += fmt::format("{} {:02}:{:02}  {:<11} {:<18} {:<18} {}\n",
+                       each.value("protocol", "") == "tcp" ? "TCP" : "UDP", expires / 60,
+                       expires % 60, state_word(each), word_or_dash(each, "source"),
+                       word_or_dash(each, "destination"), word_or_dash(each, "address"));
+  }
+  return out;
+}
+
 Result<std::string> answer_of(const IpvsCommand& command, const LbClient& client) {
   if (command.kind == IpvsCommand::Kind::kHelp) return std::string(kHelp);
+  if (command.shows_connections) {
+    const auto said = client.get("/v1/connections?limit=100000");
+    if (!said) return Unexpected(said.error());
+    const json root = json::parse(*said, nullptr, false);
+    return connections_text(root.is_object() ? root : json::object());
+  }
   if (command.kind == IpvsCommand::Kind::kSave || command.kind == IpvsCommand::Kind::kList) {
     const auto state = client.state();
     if (!state) return Unexpected(state.error());

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "app/command_line.h"
+#include "app/flag_values.h"
 #include "app/lb_config.h"
 #include "app/notify.h"
 #include "app/read_file.h"
@@ -24,6 +25,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "lb/balancer.h"
+#include "lb/connections.h"
 #include "lb/metrics.h"
 #include "lb/status.h"
 #include "telemetry/admin.h"
@@ -46,6 +48,7 @@ constexpr const char* kFooter =
     "address\n"
     "is not to be had; 2 wrong usage or configuration.";
 
+constexpr uint32_t kMostConnections = 100'000;  // in one answer
 constexpr size_t kMostState = size_t{64} * model::kMiB;
 
 std::string error_json(const std::string& message) {
@@ -56,6 +59,8 @@ ApiAnswer failed(const Error& error) {
   const bool is_input = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kLimit;
   return {is_input ? 400U : 500U, error_json(error.message)};
 }
+
+ApiAnswer no_answer() { return {503, error_json("the balancer does not answer")}; }
 
 // A poll and a check of an instance may each take a descriptor.
 void raise_descriptor_limit() {
@@ -83,6 +88,7 @@ class Run {
   ApiAnswer answer(const ApiRequest& request);
   ApiAnswer on_loop(const ApiRequest& request);
   ApiAnswer put_config(const ApiRequest& request);
+  ApiAnswer connections(const ApiRequest& request);
   template <typename Read>
   auto read_on_loop(const Read& read) -> std::optional<decltype(read())>;
   telemetry::AdminHandlers admin_handlers();
@@ -221,7 +227,7 @@ ApiAnswer Run::on_loop(const ApiRequest& request) {
     auto said = lb::trace_json(*balancer_, of("protocol"), of("source"), of("destination"));
     return said ? ApiAnswer{200, std::move(*said)} : failed(said.error());
   }
-  return {404, error_json("there are /v1/config, /v1/status, /v1/trace")};
+  return {404, error_json("there are /v1/config, /v1/connections, /v1/status, /v1/trace")};
 }
 
 // On an HTTP thread; nothing if the loop does not come to it.
@@ -234,9 +240,33 @@ auto Run::read_on_loop(const Read& read) -> std::optional<decltype(read())> {
   return value.get();
 }
 
+// On an HTTP thread, as a walk through a large table takes long.
+ApiAnswer Run::connections(const ApiRequest& request) {
+  lb::ConnectionFilter filter;
+  for (const auto& [key, value] : request.query) {
+    if (key == "vip") {
+      filter.vip = value;
+    } else if (key == "instance") {
+      filter.instance = value;
+    } else if (key == "source") {
+      filter.source = value;
+    } else if (key == "limit") {
+      const Result<> set = count_into(filter.limit, kMostConnections)(value);
+      if (!set) return {400, error_json("limit: " + set.error().message)};
+    } else {
+      return {400, error_json(key + ": there are vip, instance, source and limit")};
+    }
+  }
+  const auto names = read_on_loop([this] { return lb::connection_names(*balancer_); });
+  if (!names) return no_answer();
+  auto said = lb::connections_json(balancer_->program(), *names, filter);
+  return said ? ApiAnswer{200, std::move(*said)} : failed(said.error());
+}
+
 ApiAnswer Run::answer(const ApiRequest& request) {
+  if (request.path == "/v1/connections" && request.method == "GET") return connections(request);
   const auto said = read_on_loop([this, request] { return on_loop(request); });
-  return said.value_or(ApiAnswer{503, error_json("the balancer does not answer")});
+  return said.value_or(no_answer());
 }
 
 std::string Run::metrics_text() {

@@ -34,6 +34,7 @@ constexpr Subcommand kSubcommands[] = {
     {"lb apply", "give a running balancer other VIPs, see what changes", run_lb_apply},
     {"lb capture", "packets as the balancer took and left them, as pcapng", run_lb_capture},
     {"lb check", "is a balancer's configuration good?", run_lb_check},
+    {"lb connections", "which connections are open, and with whom", run_lb_connections},
     {"lb decap", "open the balancer's tunnels on an instance", run_lb_decap},
     {"lb drain", "nothing new to an instance", run_lb_drain},
     {"lb ipvsadm", "ipvsadm's grammar, for a running balancer", run_lb_ipvsadm},

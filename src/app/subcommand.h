@@ -29,6 +29,7 @@ int run_lb_agent(const Arguments& arguments);
 int run_lb_apply(const Arguments& arguments);
 int run_lb_capture(const Arguments& arguments);
 int run_lb_check(const Arguments& arguments);
+int run_lb_connections(const Arguments& arguments);
 int run_lb_decap(const Arguments& arguments);
 int run_lb_drain(const Arguments& arguments);
 int run_lb_ipvsadm(const Arguments& arguments);

@@ -7,7 +7,6 @@
 #include <utility>
 
 namespace ballast::lb {
-namespace {
 
 uint64_t monotonic_ns() {
   timespec ts;
@@ -15,17 +14,18 @@ uint64_t monotonic_ns() {
   return static_cast<uint64_t>(ts.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(ts.tv_nsec);
 }
 
-}  // namespace
+uint64_t idle_limit_ns(const bl_flow_key& flow, const bl_connection& connection,
+                       const AgeLimits& limits) {
+  if (flow.protocol != IPPROTO_TCP) return limits.udp_ns;
+  const bool is_closing = connection.state >= BL_CONNECTION_CLOSING;
+  return is_closing ? limits.tcp_closing_ns : limits.tcp_open_ns;
+}
 
 bool is_over(const bl_flow_key& flow, const bl_connection& connection, const AgeLimits& limits,
              uint64_t now_ns) {
-  uint64_t limit_ns = limits.udp_ns;
-  if (flow.protocol == IPPROTO_TCP) {
-    const bool is_closing = connection.state >= BL_CONNECTION_CLOSING;
-    limit_ns = is_closing ? limits.tcp_closing_ns : limits.tcp_open_ns;
-  }
   // A packet may have come since `now_ns` was read.
-  return connection.last_seen_ns < now_ns && now_ns - connection.last_seen_ns > limit_ns;
+  return connection.last_seen_ns < now_ns &&
+         now_ns - connection.last_seen_ns > idle_limit_ns(flow, connection, limits);
 }
 
 Ager::Ager(const loader::LbProgram& program, AgeLimits limits)

@@ -20,7 +20,12 @@ struct AgeLimits {
   uint64_t udp_ns = 0;
 };
 
-// Whether an entry is to be deleted. Pure; `now_ns` of CLOCK_MONOTONIC, as the entry's time.
+// Of CLOCK_MONOTONIC, as an entry's time.
+uint64_t monotonic_ns();
+// After which it is to be deleted. Pure.
+uint64_t idle_limit_ns(const bl_flow_key& flow, const bl_connection& connection,
+                       const AgeLimits& limits);
+// Whether an entry is to be deleted. Pure.
 bool is_over(const bl_flow_key& flow, const bl_connection& connection, const AgeLimits& limits,
              uint64_t now_ns);
 
@@ -31,6 +36,7 @@ class Ager {
   // Looks at the next `count` entries or fewer. True: this was the last step of a pass.
   Result<bool> step(uint32_t count);
 
+  const AgeLimits& limits() const { return limits_; }
   bool is_within_pass() const { return place_.has_value(); }
 
   // Of the last whole pass; 0 before the first.

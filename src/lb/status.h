@@ -10,6 +10,9 @@
 
 namespace ballast::lb {
 
+// "new", "open", "closing", "reset".
+const char* word_of(const bl_connection& connection);
+
 std::string status_json(const Balancer& balancer);
 
 // Where a packet of this flow would go now, and why. kInvalid for what is no flow. `source` and

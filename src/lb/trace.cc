@@ -49,12 +49,9 @@ void add_instance(json& said, const Balancer& balancer, uint32_t index) {
 }
 
 void say_known(json& said, const Balancer& balancer, const bl_connection& entry) {
-  const char* states[] = {"new", "open", "closing", "reset"};
-  said["state"] = entry.state < 4 ? states[entry.state] : "?";
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const double now_s = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-  said["idle_s"] = std::max(0.0, now_s - static_cast<double>(entry.last_seen_ns) * 1e-9);
+  said["state"] = word_of(entry);
+  const uint64_t now_ns = std::max<uint64_t>(monotonic_ns(), entry.last_seen_ns);
+  said["idle_s"] = static_cast<double>(now_ns - entry.last_seen_ns) * 1e-9;
   add_instance(said, balancer, entry.instance);
 }
 
@@ -120,6 +117,11 @@ Result<> say_choice(json& said, const Balancer& balancer, const bl_flow_key& flo
 }
 
 }  // namespace
+
+const char* word_of(const bl_connection& connection) {
+  constexpr const char* kStates[] = {"new", "open", "closing", "reset"};
+  return connection.state < std::size(kStates) ? kStates[connection.state] : "?";
+}
 
 Result<std::string> trace_json(const Balancer& balancer, const std::string& protocol,
                                const std::string& source, const std::string& destination) {

@@ -56,6 +56,42 @@ def test_trace_tells_where_a_flow_goes_before_it_goes(balancer):
     assert "no instance" in ask(balancer, "trace", "tcp", "10.0.0.3:1", "192.0.2.9:80", status=1)
 
 
+HOLD = """
+import socket, sys, time
+held = socket.create_connection((sys.argv[1], 80), source_address=("", 43000))
+time.sleep(60)
+"""
+
+
+def test_connections_are_listed(balancer):
+    def listed(*words):
+        return json.loads(ask(balancer, "connections", "--json", *words))
+
+    names = fetch(balancer, 6, 42000)
+    balancer.net.start("client", sys.executable, "-c", HOLD, VIPS[0])
+    wait_until(lambda: len(listed()["connections"]) == 7, what="all are in the table")
+    found = {each["source"]: each for each in listed()["connections"]}
+    for i, name in enumerate(names):
+        each = found[f"10.0.0.3:{42000 + i}"]
+        assert (each["vip"], each["instance"], each["state"]) == ("web", name, "closing"), each
+        assert each["destination"] == f"{VIPS[0]}:80" and each["protocol"] == "tcp"
+        assert each["address"] == ("10.0.0.10:80" if name == "web0" else "10.0.0.11:80")
+    held = found["10.0.0.3:43000"]
+    assert held["state"] == "open" and abs(held["expires_s"] + held["idle_s"] - 8100) < 1
+    assert len(listed("--instance", "web0")["connections"]) == \
+        [each["instance"] for each in found.values()].count("web0")
+    assert listed("--source", "10.0.0.4") == {"connections": [], "more": False}
+    few = listed("--vip", "web", "--source", "10.0.0.3", "--limit", "2")
+    assert len(few["connections"]) == 2 and few["more"]
+    assert "and more than these 2" in ask(balancer, "connections", "--limit", "2")
+    for words in (["--vip", "none"], ["--instance", "none"], ["--source", "x"], ["--limit", "0"]):
+        ask(balancer, "connections", *words, status=2)
+    lines = ask(balancer, "ipvsadm", "-Lnc").splitlines()
+    assert lines[0] == "IPVS connection entries" and len(lines) == 9
+    assert any(line.startswith("TCP 13") and "ESTABLISHED 10.0.0.3:43000 " in line
+               for line in lines), lines
+
+
 def test_drain_and_ipvsadm_move_new_flows(balancer):
     assert "web0" in ask(balancer, "drain", "web", "web0")
     balancer.wait_weights("drained", web0=False, web1=True)
