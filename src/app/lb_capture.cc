@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // ballast lb capture: packets drawn at random as the packet path saw and left them, with what it
 // did, as pcapng.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <net/if.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,7 +19,7 @@
 #include "app/lb_client.h"
 #include "app/subcommand.h"
 #include "base/clock.h"
-#include "io/fd.h"
+#include "lb/capture_lock.h"
 #include "loader/capture.h"
 #include "loader/lb_program.h"
 #include "proto/pcapng.h"
@@ -174,19 +171,8 @@ class Writer {
   bool has_failed_ = false;
 };
 
-// Two readers would take each other's packets. The kernel lets go of it whatever ends the process.
-Result<io::Fd> lock(const std::string& pins) {
-  io::Fd folder(open(pins.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid())
-    return fail(ErrorCode::kState, fmt::format("{}: no balancer has its tables there ({})", pins,
-                                               std::strerror(errno)));
-  if (flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
-    return fail(ErrorCode::kState, pins + ": another capture runs");
-  return folder;
-}
-
 Result<> capture(const Asked& asked, const LbClient& client, std::FILE* file) {
-  const auto locked = lock(asked.pins);
+  const auto locked = lb::lock_capture(asked.pins);
   if (!locked) return Unexpected(locked.error());
   Writer writer(file, asked, names_of_instances(client));
   const auto tap = loader::Capture::open(

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "lb/apply.h"
 #include "lb/balancer.h"
+#include "lb/capture_lock.h"
 #include "lb/weights.h"
 
 namespace ballast::lb {
@@ -241,6 +242,8 @@ void Balancer::round() {
   if (now - sampled_at_ >= kSecond) {
     sample(now);
     follow(program_.fd(), attach_options(settings_), attached_);
+    if (const Result<> ended = end_lost_capture(program_, settings_.pins); !ended)
+      log_error("{}", ended.error().message);
   }
   next_round_ = std::max(next_round_ + interval, now);
   round_timer_ = loop_.after(next_round_ - now, [this] { round(); });

@@ -7,11 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from control import VIPS, build, vip
 from harness import ROOT, ballast_binary, wait_until
+from network import bpftool
 
 sys.path.insert(0, str(ROOT / "tests/faults"))
 from test_metrics import promtool  # noqa: E402
@@ -157,6 +159,24 @@ def test_a_capture_holds_packets_with_their_verdicts(balancer, tmp_path):
                                timeout=30, check=False)
         assert shown.returncode == 0, shown.stderr
         assert f"> {VIPS[0]}.80: Flags [S]" in shown.stdout
+
+
+def test_a_capture_that_is_killed_leaves_no_tap_on(balancer, tmp_path):
+    words = ["nsenter", f"--net=/run/netns/{balancer.net.space('lb')}", ballast_binary(), "lb",
+             "capture", "-w", tmp_path / "x", "--one-in", "1", "--pins", balancer.pins]
+
+    def one_in():
+        told = json.loads(bpftool("-j", "map", "dump", "pinned", balancer.pins / "settings"))
+        return told[0]["formatted"]["value"]["capture_one_in"]
+
+    with subprocess.Popen(words, env={"BALLAST_LB_API": str(balancer.api)},
+                          stderr=subprocess.PIPE) as capture:
+        wait_until(lambda: one_in() == 1, what="the tap to be on")
+        time.sleep(2.2)
+        assert one_in() == 1  # while it lives
+        capture.kill()
+        capture.communicate(timeout=20)
+    wait_until(lambda: one_in() == 0, 5, "the tap to be off")
 
 
 def test_metrics_are_good_and_move(balancer):
