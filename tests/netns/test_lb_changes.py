@@ -112,16 +112,35 @@ def test_a_change_that_is_refused_is_not_half_done(net, run):
     assert set(names_at(net)) == {"web0", "web1"}
 
 
+HEALTH_SERVER = """
+import http.server, sys, time
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        time.sleep(float(sys.argv[1]))
+        self.send_response(200)
+        self.end_headers()
+http.server.ThreadingHTTPServer(("", 9001), Answer).serve_forever()
+"""
+
+
 def test_health_checks_that_are_added_reset_nothing(net, run):
+    """While one instance's first check is over and the other's is not."""
     build(net)
+    for host, seconds in (("web0", 0), ("web1", 0.4)):
+        net.start(host, "/usr/bin/python3", "-c", HEALTH_SERVER, seconds)
+        wait_until(lambda host=host: ":9001" in net.inside(host, "ss", "-tln").stdout, 10,
+                   "the server that tells its health")
     echo_servers(net, "web0", "web1")
     balancer = run([echo_vip()])
     balancer.wait_weights("both are up", web0=True, web1=True)
     holder = Holder(net, 20)
-    for vips in ([echo_vip(health="tcp")], [echo_vip(names=("web0",), health="tcp")],
-                 [echo_vip(health="tcp", health_interval="600ms")]):
+    slow = {"health": "http", "health_port": 9001, "health_path": "/"}
+    for vips in ([echo_vip(**slow)], [echo_vip(names=("web0",), health="tcp")],
+                 [echo_vip(**slow, health_interval="600ms")]):
         balancer.apply(vips)
-        assert sorted(holder.good()) == sorted(holder.names)
+        for _ in range(5):
+            assert sorted(holder.good()) == sorted(holder.names)
+            time.sleep(0.1)
     assert balancer.status()["counters"]["moved_from_down"] == 0
 
 
