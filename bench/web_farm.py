@@ -15,7 +15,7 @@ import time
 import common
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/netns"))
-from control import SECRET, VIPS  # noqa: E402
+from control import SECRET, VIPS, add_web  # noqa: E402
 from control_group import ControlGroup  # noqa: E402
 from network import NGINX, Unavailable  # noqa: E402
 
@@ -103,13 +103,7 @@ class Farm:
 
     def add_server(self, i):
         net, name = self.net, f"web{i}"
-        net.host(name, f"10.0.0.1{i}/24", f"fd00::1{i}/64")
-        for address in VIPS:
-            net.inside(name, "ip", "address", "add", address, "dev", "lo",
-                       *(["nodad"] if ":" in address else []))
-        for key, value in (("arp_ignore", 1), ("arp_announce", 2)):
-            net.inside(name, "sysctl", "-qw", f"net.ipv4.conf.all.{key}={value}")
-        net.attach(name, "eth0", "decap")
+        add_web(net, i, serve=False)
         folder = net.folder / name
         folder.mkdir()
         config = folder / "nginx.conf"

@@ -115,9 +115,10 @@ std::string status_text(const json& status) {
                   interfaces.empty() ? "-" : interfaces, text_of(status, "generation"),
                   text_of(connections, "entries"), text_of(connections, "capacity"));
   for (const json& vip : part_of(status, "vips")) out += vip_text(vip);
-  Table leaving({{"leaving"}, {"address"}, {"connections", true}});
+  Table leaving({{"leaving"}, {"vip"}, {"address"}, {"connections", true}});
   for (const json& each : part_of(status, "leaving"))
-    leaving.add({text_of(each, "name"), text_of(each, "address"), text_of(each, "entries")});
+    leaving.add({text_of(each, "name"), text_of(each, "vip"), text_of(each, "address"),
+                 text_of(each, "entries")});
   if (!leaving.empty()) out += "\n" + leaving.text();
   Table counters({{"counter"}, {"count", true}});
   for (const auto& [name, value] : part_of(status, "counters").items()) {

@@ -40,8 +40,8 @@ uint32_t Ager::entries_of(uint32_t instance) const { return counted_[instance].e
 void Ager::end_pass() {
   counted_.swap(counting_);
   counting_.assign(counting_.size(), {});
-  open_ = 0;
-  for (const Count& count : counted_) open_ += count.entries;
+  entries_ = 0;
+  for (const Count& count : counted_) entries_ += count.entries;
   ++passes_;
 }
 

@@ -41,7 +41,7 @@ class Ager {
 
   // Of the last whole pass; 0 before the first.
   uint64_t passes() const { return passes_; }
-  uint32_t open() const { return open_; }        // entries in the table
+  uint32_t entries() const { return entries_; }  // in the table
   uint32_t open_of(uint32_t instance) const;     // those not closed by the client
   uint32_t entries_of(uint32_t instance) const;  // all
   uint64_t aged() const { return aged_; }        // deleted since the start
@@ -58,7 +58,7 @@ class Ager {
   std::optional<uint32_t> place_;
   std::vector<Count> counting_;
   std::vector<Count> counted_;
-  uint32_t open_ = 0;
+  uint32_t entries_ = 0;
   uint64_t passes_ = 0;
   uint64_t aged_ = 0;
 };

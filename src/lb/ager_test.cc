@@ -72,7 +72,7 @@ TEST(Ager, DeletesWhatIsOverAndCountsTheRest) {
   for (auto done = ager.step(64); done && !*done && steps < 100; done = ager.step(64)) ++steps;
   EXPECT_GT(steps, 3) << "in steps";
   EXPECT_EQ(ager.aged(), 100U);
-  EXPECT_EQ(ager.open(), 200U);
+  EXPECT_EQ(ager.entries(), 200U);
   EXPECT_EQ(ager.entries_of(0), 100U);
   EXPECT_EQ(ager.open_of(0), 50U);
   EXPECT_FALSE(*connections.get(flow(100)));

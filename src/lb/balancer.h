@@ -111,7 +111,6 @@ class Balancer {
   io::Loop::Timer round_timer_{};
   io::Loop::Timer write_timer_{};
   io::Loop::Timer react_timer_{};
-  bool is_to_react_ = false;
 };
 
 }  // namespace ballast::lb

@@ -202,9 +202,9 @@ void Balancer::weigh_all() {
 }
 
 void Balancer::react_soon() {
-  if (std::exchange(is_to_react_, true)) return;
+  if (react_timer_ != io::Loop::Timer{}) return;
   react_timer_ = loop_.after(kMillisecond, [this] {
-    is_to_react_ = false;
+    react_timer_ = {};
     react();
   });
 }

@@ -65,7 +65,7 @@ void collect_service(const Balancer& balancer, const Service& service, LbMetrics
 
 LbMetrics collect_metrics(const Balancer& balancer) {
   LbMetrics out;
-  out.connections = balancer.ager().open();
+  out.connections = balancer.ager().entries();
   out.capacity = balancer.settings().connections;
   out.aged = of_count(balancer.ager().aged());
   out.leaving = of_count(std::ranges::count_if(

@@ -4,7 +4,9 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <net/if.h>
+#include <netinet/in.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -77,6 +79,7 @@ json instance_of(const Balancer& balancer, const Member& member, uint64_t weight
               {"index", member.index},
               {"operation", model::word_of(member.config.operation)},
               {"up", member.is_up},
+              {"static_weight", member.config.weight},
               {"weight", member.weighed.weight},
               {"share", weights == 0 ? 0.0
                                      : static_cast<double>(member.weighed.weight) /
@@ -123,11 +126,20 @@ json counters_of(const loader::LbProgram& program) {
   return object;
 }
 
+// Of a former process, whose names are not known.
+std::string text_of(const bl_vip_key& key) {
+  HostAddress address{.family = key.family};
+  std::ranges::copy(key.address.word, address.word.begin());
+  return fmt::format("{}/{}", key.protocol == IPPROTO_TCP ? "tcp" : "udp",
+                     model::to_string({to_string(address), ntohs(key.port_be)}));
+}
+
 json leaving_of(const Balancer& balancer) {
   json list = json::array();
   for (const auto& [index, member] : balancer.members()) {
     if (!member.is_leaving) continue;
     list.push_back({{"name", member.name},
+                    {"vip", member.vip.empty() ? text_of(member.owner.vip) : member.vip},
                     {"address", to_string(member.address)},
                     {"entries", balancer.ager().entries_of(index)}});
   }
@@ -146,7 +158,7 @@ std::string status_json(const Balancer& balancer) {
         {{"name", each.interface}, {"mode", mode_of(each)}, {"taken_over", each.is_taken_over}});
   for (const Service& service : balancer.services())
     root["vips"].push_back(vip_of(balancer, service, now));
-  root["connections"] = {{"entries", balancer.ager().open()},
+  root["connections"] = {{"entries", balancer.ager().entries()},
                          {"capacity", balancer.settings().connections},
                          {"aged", balancer.ager().aged()},
                          {"passes", balancer.ager().passes()}};

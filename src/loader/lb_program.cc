@@ -5,7 +5,6 @@
 #include <bpf/libbpf.h>
 #include <decap.skel.h>
 #include <lb.skel.h>
-#include <linux/if_link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
