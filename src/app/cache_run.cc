@@ -56,7 +56,7 @@ int run_role(const CommandLine& command, const Given& given, model::Role role) {
   };
   const auto failed = [&](const Error& error) {
     std::fprintf(stderr, "%s: %s\n", command.name.c_str(), error.message.c_str());
-    return kExitFailed;
+    return error.code == ErrorCode::kInvalid ? kExitUsage : kExitFailed;
   };
   auto tier = cache::Tier::create(settings->config, role, std::move(hooks));
   if (!tier) return failed(tier.error());

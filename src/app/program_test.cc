@@ -98,6 +98,16 @@ TEST(Program, AnAddressThatIsNotToBeHadIsNamedThoughNoShardAnswers) {
   EXPECT_NE(outcome.err.find("203.0.113.1:7777"), std::string::npos) << outcome.err;
 }
 
+TEST(Program, FilesThatHoldNoCertificateAreWrongConfiguration) {
+  const std::string junk = own_file("junk.pem");
+  std::ofstream(junk) << "no certificate\n";
+  const Outcome outcome = run("cache up --rack 127.0.0.1:1 --listen 127.0.0.1:0 --tls-cert " +
+                              junk + " --tls-key " + junk);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("TLS certificate " + junk), std::string::npos) << outcome.err;
+  unlink(junk.c_str());
+}
+
 TEST(Program, HelpIsOnStdoutAndStatusZero) {
   for (const char* arguments : {"help", "--help", "-h", "help config check", "help cache",
                                 "cache --help", "config show --help", "version -h"}) {
