@@ -112,9 +112,13 @@ def test_a_secret_is_changed_without_a_pause(tmp_path):
         assert agent.load("--secret-file", both)["cores"] > 0
         assert "error" in agent.load(check=False,
                                      env={"BALLAST_LB_SECRET": "the secret after the next"})
-    both.write_text(f"{SECRET}\nshort\n", "utf-8")
-    done = run([ballast_binary(), "lb", "agent", "--secret-file", both], check=False)
-    assert done.returncode == 2 and b"shorter than 16 bytes" in done.stderr
+    for text, named in ((f"{SECRET}\nshort\n", "line 2: shorter than 16 bytes"),
+                        (f"{SECRET} \n", "line 1: begins or ends with a blank"),
+                        (f"\ufeff{SECRET}\n", "line 1: begins with a byte order mark"),
+                        (f"{SECRET}\n" * 5, "more than 4 secrets"), ("\n", "is empty")):
+        both.write_text(text, "utf-8")
+        done = run([ballast_binary(), "lb", "agent", "--secret-file", both], check=False)
+        assert done.returncode == 2 and named in done.stderr.decode(), done.stderr
 
 
 def test_a_recorded_answer_does_not_pass_for_another():

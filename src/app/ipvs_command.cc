@@ -287,8 +287,8 @@ class Parser {
       return fail(ErrorCode::kInvalid, "weight and forwarding belong to -a or -e");
     if ((is_server || !is_service) && command_.scheduler)
       return fail(ErrorCode::kInvalid, "-s belongs to -A or -E");
-    if (command_.shows_connections && command_.kind != Kind::kList)
-      return fail(ErrorCode::kInvalid, "-c belongs to -L");
+    if (command_.shows_connections && (command_.kind != Kind::kList || command_.has_service))
+      return fail(ErrorCode::kInvalid, "-c belongs to -L, and goes without a service");
     return {};
   }
 
@@ -316,11 +316,8 @@ Vip service_of(const IpvsCommand& command) {
 
 Result<std::vector<Vip>::iterator> find_service(const IpvsCommand& command,
                                                 std::vector<Vip>& vips) {
-  const Vip wanted = service_of(command);
-  const auto found = std::ranges::find_if(vips, [&](const Vip& vip) {
-    return vip.address == wanted.address && vip.port == wanted.port &&
-           vip.protocol == wanted.protocol;
-  });
+  const auto found =
+      std::ranges::find_if(vips, [&](const Vip& vip) { return is_of(command, vip); });
   if (found == vips.end())
     return fail(ErrorCode::kState, fmt::format("there is no service {}", shown_service(command)));
   return found;
@@ -409,6 +406,12 @@ std::string shown_server(const Vip& vip, const Instance& instance) {
 }
 
 }  // namespace
+
+bool is_of(const IpvsCommand& command, const Vip& vip) {
+  const Vip wanted = service_of(command);
+  return vip.address == wanted.address && vip.port == wanted.port &&
+         vip.protocol == wanted.protocol;
+}
 
 std::string_view ipvs_word_of(Scheduler scheduler) {
   for (const auto& [word, each] : kSchedulers) {

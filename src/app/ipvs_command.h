@@ -43,6 +43,9 @@ struct IpvsCommand {
 // kInvalid for what ipvsadm would not take, and for what it takes and Ballast has not.
 Result<IpvsCommand> parse_ipvs(const std::vector<std::string>& arguments);
 
+// Whether the command is about this VIP.
+bool is_of(const IpvsCommand& command, const model::Vip& vip);
+
 // One of the commands that change something, but for kRestore. kInvalid or kState says why the list
 // is left as it is.
 Result<> apply_ipvs(const IpvsCommand& command, std::vector<model::Vip>& vips);

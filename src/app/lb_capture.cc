@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -28,6 +29,8 @@ namespace ballast::app {
 namespace {
 
 using nlohmann::json;
+
+constexpr Nanos kNamesInterval = 2 * kSecond;
 
 volatile std::sig_atomic_t is_over = 0;
 void end_capture(int /*signal*/) { is_over = 1; }
@@ -98,6 +101,7 @@ class Writer {
     ++packets_;
   }
 
+  void set_names(std::map<uint32_t, InstanceName> names) { names_ = std::move(names); }
   bool is_done() const { return has_failed_ || (asked_.count > 0 && packets_ >= asked_.count); }
   bool has_failed() const { return has_failed_; }
   uint64_t packets() const { return packets_; }
@@ -171,24 +175,47 @@ class Writer {
   bool has_failed_ = false;
 };
 
-Result<> capture(const Asked& asked, const LbClient& client, std::FILE* file) {
+// Until it is ended; names are asked again, as VIPs and instances come and go.
+Result<> read_tap(loader::Capture& tap, Writer& writer, const LbClient& client) {
+  Nanos next_names = now_ns() + kNamesInterval;
+  while (is_over == 0 && !writer.is_done()) {
+    if (const Result<> polled = tap.poll(200); !polled) return polled;
+    if (now_ns() < next_names) continue;
+    if (auto names = names_of_instances(client); !names.empty()) writer.set_names(std::move(names));
+    next_names = now_ns() + kNamesInterval;
+  }
+  return {};
+}
+
+Result<> capture(const Asked& asked, const LbClient& client) {
   const auto locked = lb::lock_capture(asked.pins);
   if (!locked) return Unexpected(locked.error());
-  Writer writer(file, asked, names_of_instances(client));
+  auto names = names_of_instances(client);
+  const bool is_there =
+      std::ranges::any_of(names, [&](const auto& each) { return each.second.vip == asked.vip; });
+  if (!asked.vip.empty() && !is_there)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("--vip: there is no VIP \"{}\" with instances", asked.vip));
+  std::optional<Writer> writer;
   const auto tap = loader::Capture::open(
       asked.pins, {asked.one_in, asked.length},
       [&writer](const bl_capture_event& event, std::span<const uint8_t> bytes) {
-        writer.take(event, bytes);
+        if (writer) writer->take(event, bytes);
       });
   if (!tap) return Unexpected(tap.error());
-  while (is_over == 0 && !writer.is_done()) {
-    if (const Result<> polled = (*tap)->poll(200); !polled) return polled;
-  }
+  // Not before: a capture that is refused is to leave the file as it is.
+  const bool is_stdout = asked.file == "-";
+  std::FILE* file = is_stdout ? stdout : std::fopen(asked.file.c_str(), "wb");
+  if (file == nullptr) return fail_errno("open " + asked.file, errno);
+  writer.emplace(file, asked, std::move(names));
+  Result<> done = read_tap(**tap, *writer, client);
   std::fprintf(stderr, "%llu packets captured, %llu events lost\n",
-               static_cast<unsigned long long>(writer.packets()),
+               static_cast<unsigned long long>(writer->packets()),
                static_cast<unsigned long long>((*tap)->lost()));
-  if (writer.has_failed()) return fail(ErrorCode::kSystem, asked.file + ": cannot be written");
-  return {};
+  const bool is_closed = is_stdout || std::fclose(file) == 0;
+  if (done && (writer->has_failed() || !is_closed))
+    done = fail(ErrorCode::kSystem, asked.file + ": cannot be written");
+  return done;
 }
 
 }  // namespace
@@ -234,21 +261,16 @@ int run_lb_capture(const Arguments& arguments) {
           "the instance. Readable with tcpdump -r and Wireshark.\n"
           "\n"
           "Exit status: 0 ended by a signal or --count; 1 no tables there, another capture\n"
-          "runs, or the file cannot be written; 2 wrong usage."};
+          "runs, the balancer began anew with other tables, or the file cannot be written;\n"
+          "2 wrong usage."};
   if (const auto status = parse_command_line(command, arguments)) return *status;
   if (asked.file.empty()) return usage_error(command.name, "where to? Give -w FILE");
-  const bool is_stdout = asked.file == "-";
-  if (is_stdout && isatty(STDOUT_FILENO) != 0)
+  if (asked.file == "-" && isatty(STDOUT_FILENO) != 0)
     return usage_error(command.name, "-w -: a capture is not for a terminal");
   std::signal(SIGINT, end_capture);
   std::signal(SIGTERM, end_capture);
   std::signal(SIGPIPE, SIG_IGN);
-  std::FILE* file = is_stdout ? stdout : std::fopen(asked.file.c_str(), "wb");
-  if (file == nullptr)
-    return lb_failed(command.name, fail_errno("open " + asked.file, errno).value());
-  Result<> done = capture(asked, client, file);
-  if (!is_stdout && std::fclose(file) != 0 && done)
-    done = fail(ErrorCode::kSystem, asked.file + ": cannot be written");
+  const Result<> done = capture(asked, client);
   return done ? kExitDone : lb_failed(command.name, done.error());
 }
 

@@ -2,6 +2,8 @@
 #include "app/lb_config.h"
 
 #include <fmt/format.h>
+#include <net/if.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cctype>
@@ -169,6 +171,11 @@ Result<> read_file_into(const std::string& path, model::LbConfig& config, Source
 std::optional<Problem> find_problem(const LbSettings& settings) {
   if (settings.interfaces.empty())
     return Problem{"interfaces", "none is given, by --interfaces or in [lb]"};
+  for (const std::string& interface : settings.interfaces) {
+    if (interface.empty() || interface.size() >= IF_NAMESIZE ||
+        interface.find_first_of("/ ") != std::string::npos)
+      return Problem{"interfaces", "\"" + interface + "\" is no interface's name"};
+  }
   if (settings.interval_ms < 10 || settings.interval_ms > 60'000)
     return Problem{"interval", "from 10ms to 1m"};
   for (const auto& [key, ms] : {std::pair("tcp_idle", settings.tcp_idle_ms),
@@ -180,7 +187,10 @@ std::optional<Problem> find_problem(const LbSettings& settings) {
     return Problem{"connections", "from 1 to 67108864"};
   if (settings.keep && settings.pins.empty())
     return Problem{"keep", "needs pins: the tables must outlive the process too"};
-  if (settings.api.starts_with('/')) return std::nullopt;
+  if (settings.api.starts_with('/')) {
+    if (settings.api.size() < sizeof(sockaddr_un::sun_path)) return std::nullopt;
+    return Problem{"api", "the path is too long for a Unix socket"};
+  }
   const auto api = model::parse_endpoint(settings.api);
   if (!api) return Problem{"api", api.error().message};
   if (api->host != "127.0.0.1" && api->host != "::1" && api->host != "localhost")
@@ -286,7 +296,9 @@ Result<model::LbConfig> load_lb_config(const LbGiven& given) {
   if (!needs_secret(config) && config.settings.secret_file.empty() &&
       std::getenv("BALLAST_LB_SECRET") == nullptr)
     return config;
-  const auto secrets = lb_secrets(config.settings.secret_file);
+  const auto source = sources.find("secret_file");
+  const auto secrets = lb_secrets(config.settings.secret_file,
+                                  source == sources.end() ? "secret_file" : source->second);
   if (!secrets) return Unexpected(secrets.error());
   config.settings.secret = secrets->front();
   return config;

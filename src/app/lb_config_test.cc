@@ -122,6 +122,10 @@ TEST_F(LbFile, NamesFileLineAndKeyOfAMistake) {
        "lb.toml:3: lb.tcp_idle: 1s or more"},
       {std::string(kLb) + "interval = \"9ms\"\n" + kVip + kInstance,
        "lb.toml:3: lb.interval: from 10ms to 1m"},
+      {"[lb]\ninterfaces = [\"lo\", \"a/b\"]\n" + std::string(kVip) + kInstance,
+       "lb.toml:2: lb.interfaces: \"a/b\" is no interface's name"},
+      {std::string(kLb) + "api = \"/" + std::string(200, 'a') + "\"\n" + kVip + kInstance,
+       "lb.toml:3: lb.api: the path is too long"},
       {std::string(kLb) + "keep = true\npins = \"\"\n" + kVip + kInstance,
        "lb.toml:3: lb.keep: needs pins"},
       {start + kInstance + "weight = inf\n", "lb.toml:8: vip[0].instance[0].weight: "},
@@ -146,6 +150,15 @@ TEST_F(LbFile, ASettingOutOfRangeIsToldWhereItWasGiven) {
   set("BALLAST_LB_CONNECTIONS", "0");
   EXPECT_EQ(load(text, {{"interval", "1s"}}).error().message,
             "BALLAST_LB_CONNECTIONS: from 1 to 67108864");
+}
+
+TEST_F(LbFile, ASecretFileIsToldWhereItWasNamed) {
+  const std::string text = std::string(kLb) + "secret_file = \"/no/such\"\n" + kVip + kInstance;
+  EXPECT_EQ(complaint(text),
+            "lb.toml:3: lb.secret_file: /no/such: cannot be read: No such file or directory");
+  EXPECT_TRUE(load(text, {{"secret_file", "/nor/this"}})
+                  .error()
+                  .message.starts_with("--secret-file: /nor/this: "));
 }
 
 TEST_F(LbFile, AKeyOfTooManyPartsIsRefusedBeforeItIsParsed) {

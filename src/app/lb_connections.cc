@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint32_t kMostListed = 100'000;
+constexpr uint32_t kMostListed = 10'000;
 
 std::string text_of(const json& object, const char* key) {
   const auto found = object.find(key);

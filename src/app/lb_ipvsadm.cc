@@ -2,6 +2,7 @@
 // ballast lb ipvsadm: what scripts written for IPVS say, done to a running balancer.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -107,6 +108,7 @@ std::string list_text(const std::vector<model::Vip>& vips, const json& status,
   std::string out = head(command);
   const bool has_figures = command.shows_stats || command.shows_rates;
   for (const model::Vip& vip : vips) {
+    if (command.has_service && !is_of(command, vip)) continue;
     const json of_vip = find_named(status.value("vips", json::array()), vip.name);
     const std::string where =
         fmt::format("{}  {}", vip.protocol == model::Transport::kTcp ? "TCP" : "UDP",
@@ -156,15 +158,21 @@ std::string connections_text(const json& said) {
 Result<std::string> answer_of(const IpvsCommand& command, const LbClient& client) {
   if (command.kind == IpvsCommand::Kind::kHelp) return std::string(kHelp);
   if (command.shows_connections) {
-    const auto said = client.get("/v1/connections?limit=100000");
+    const auto said = client.get("/v1/connections?limit=10000");
     if (!said) return Unexpected(said.error());
     const json root = json::parse(*said, nullptr, false);
+    if (root.is_object() && root.value("more", false))
+      std::fputs("ballast lb ipvsadm: there are more than these\n", stderr);
     return connections_text(root.is_object() ? root : json::object());
   }
   if (command.kind == IpvsCommand::Kind::kSave || command.kind == IpvsCommand::Kind::kList) {
     const auto state = client.state();
     if (!state) return Unexpected(state.error());
     if (command.kind == IpvsCommand::Kind::kSave) return save_ipvs(state->vips);
+    const bool is_there = std::ranges::any_of(
+        state->vips, [&](const model::Vip& vip) { return is_of(command, vip); });
+    if (command.has_service && !is_there)
+      return fail(ErrorCode::kState, "there is no such service");
     const auto status = client.get("/v1/status");
     if (!status) return Unexpected(status.error());
     const json root = json::parse(*status, nullptr, false);

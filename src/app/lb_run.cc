@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -48,7 +49,7 @@ constexpr const char* kFooter =
     "address\n"
     "is not to be had; 2 wrong usage or configuration.";
 
-constexpr uint32_t kMostConnections = 100'000;  // in one answer
+constexpr uint32_t kMostConnections = 10'000;  // in one answer
 constexpr size_t kMostState = size_t{64} * model::kMiB;
 
 std::string error_json(const std::string& message) {
@@ -102,6 +103,7 @@ class Run {
   std::unique_ptr<Signals> signals_;
   std::unique_ptr<lb::Balancer> balancer_;
   bool is_stopping_ = false;
+  std::atomic<bool> is_serving_{true};  // the loop comes to what is asked
   Nanos started_at_ = now_ns();
 };
 
@@ -236,8 +238,10 @@ auto Run::read_on_loop(const Read& read) -> std::optional<decltype(read())> {
   auto promise = std::make_shared<std::promise<decltype(read())>>();
   auto value = promise->get_future();
   loop_->post([promise, read] { promise->set_value(read()); });
-  if (value.wait_for(std::chrono::seconds(5)) != std::future_status::ready) return std::nullopt;
-  return value.get();
+  for (int i = 0; i < 100 && is_serving_; ++i)
+    if (value.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready)
+      return value.get();
+  return std::nullopt;
 }
 
 // On an HTTP thread, as a walk through a large table takes long.
@@ -347,6 +351,7 @@ Result<> Run::serve() {
   log_info("HTTP interface: {}", settings_.api);
   (void)notify_service_manager("READY=1");
   loop_->run();
+  is_serving_ = false;
   (void)notify_service_manager("STOPPING=1");
   (*server)->stop();
   if (admin) admin->stop();

@@ -58,7 +58,7 @@ bool is_tunnel(const model::Vip& vip) {
 // Without a route or an answer of the neighbour the last next hop stays: health alone says whether
 // the instance is there.
 void set_next_hop(bl_instance& entry, const std::optional<NextHop>& hop) {
-  if (!hop) return;
+  if (!hop || (!hop->mac && has_mac(entry))) return;
   entry.ifindex = hop->ifindex;
   if (hop->source.family == entry.family) entry.outer_source = bytes_of(hop->source);
   std::ranges::copy(hop->source_mac, entry.source_mac);

@@ -18,6 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr uint32_t kBatch = 4096;
+constexpr uint64_t kMostTime = kSecond / 2;  // all other requests wait
 
 std::string endpoint_of(const HostAddress& address, uint16_t port_be) {
   return model::to_string({to_string(address), ntohs(port_be)});
@@ -64,8 +65,8 @@ class Matcher {
                return each.second.*part == name;
              });
     };
-    if (!has(&ConnectionNames::Instance::vip, filter.vip))
-      return fail(ErrorCode::kInvalid, "there is no VIP \"" + filter.vip + "\" with instances");
+    if (!names.vips.contains(filter.vip) && !has(&ConnectionNames::Instance::vip, filter.vip))
+      return fail(ErrorCode::kInvalid, "there is no VIP \"" + filter.vip + "\"");
     if (!has(&ConnectionNames::Instance::name, filter.instance))
       return fail(ErrorCode::kInvalid, "there is no instance \"" + filter.instance + "\"");
     if (filter.source.empty()) return made;
@@ -97,9 +98,10 @@ class Matcher {
 }  // namespace
 
 ConnectionNames connection_names(const Balancer& balancer) {
-  ConnectionNames names{{}, balancer.ager().limits()};
+  ConnectionNames names{.vips = {}, .instances = {}, .limits = balancer.ager().limits()};
+  for (const Service& service : balancer.services()) names.vips.insert(service.config.name);
   for (const auto& [index, member] : balancer.members())
-    names.instances[index] = {member.vip, member.name, member.address, member.owner.port_be};
+    names.instances[index] = {member.vip_text(), member.name, member.address, member.owner.port_be};
   return names;
 }
 
@@ -119,6 +121,7 @@ Result<std::string> connections_json(const loader::LbProgram& program, const Con
           if (!has_more) list.push_back(entry_of(flow, connection, names, now_ns));
         });
     if (!stepped) return Unexpected(stepped.error());
+    has_more = has_more || (place && monotonic_ns() - now_ns > kMostTime);
   } while (place && !has_more);
   return json{{"connections", std::move(list)}, {"more", has_more}}.dump(
       -1, ' ', false, json::error_handler_t::replace);

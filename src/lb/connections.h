@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/result.h"
@@ -28,6 +29,7 @@ struct ConnectionNames {
     HostAddress address;
     uint16_t port_be = 0;  // 0: that of the flow
   };
+  std::set<std::string> vips;              // configured ones
   std::map<uint32_t, Instance> instances;  // by index
   AgeLimits limits;
 };
@@ -35,7 +37,8 @@ struct ConnectionNames {
 // On the balancer's loop.
 ConnectionNames connection_names(const Balancer& balancer);
 
-// On any thread. In the table's order, which is none. kInvalid for a VIP or an instance that is not
+// On any thread; takes half a second at most. In the table's order, which is none; "more" if there
+// are, or if the time did not do for the whole table. kInvalid for a VIP or an instance that is not
 // there and for what is no address.
 Result<std::string> connections_json(const loader::LbProgram& program, const ConnectionNames& names,
                                      const ConnectionFilter& filter);

@@ -60,9 +60,9 @@ void take_report(LoadState& state, const proto::LoadReport& report) {
   state.number = report.number;
 }
 
-// What a line does not speak of stays as it was, as with HAProxy.
+// What a line does not speak of stays as it was, at first all of the weight, as with HAProxy.
 void take_check(LoadState& state, bool& is_down, bool& is_out, const proto::AgentCheck& check) {
-  if (check.weight) state.factor = check.weight;
+  if (check.weight || !state.factor) state.factor = check.weight.value_or(1);
   if (check.health) is_down = *check.health == proto::AgentCheck::Health::kDown;
   if (check.admin) is_out = *check.admin != proto::AgentCheck::Admin::kReady;
   state.drains = is_down || is_out;

@@ -214,6 +214,9 @@ TEST_F(LoadSourcesTest, ALineInPiecesHoldsTheInterval) {
     EXPECT_FALSE(state(id).factor);
   }
   EXPECT_EQ(state(silent).refused, 0u);
+  const uint32_t only_up = add(speaker({"up\n"}), LoadSource::kAgentCheck);
+  until_answers(only_up, 1);
+  EXPECT_EQ(state(only_up).factor, 1.0);  // as HAProxy takes it
 }
 
 TEST_F(LoadSourcesTest, AnAgentChecksWordsStayUntilTakenBack) {

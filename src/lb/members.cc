@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
+#include <algorithm>
+
 namespace ballast::lb {
 
 bl_vip_key key_of(const model::Vip& vip) {
@@ -15,6 +17,13 @@ bl_vip_key key_of(const model::Vip& vip) {
   key.port_be = htons(vip.port);
   key.protocol = vip.protocol == model::Transport::kTcp ? IPPROTO_TCP : IPPROTO_UDP;
   return key;
+}
+
+std::string text_of(const bl_vip_key& key) {
+  HostAddress address{.family = key.family};
+  std::ranges::copy(key.address.word, address.word.begin());
+  return fmt::format("{}/{}", key.protocol == IPPROTO_TCP ? "tcp" : "udp",
+                     model::to_string({to_string(address), ntohs(key.port_be)}));
 }
 
 bl_owner owner_of(const model::Vip& vip, const model::Instance& instance) {

@@ -22,6 +22,7 @@
 namespace ballast::lb {
 
 bl_vip_key key_of(const model::Vip& vip);
+std::string text_of(const bl_vip_key& key);  // "tcp/192.0.2.1:80"
 bl_owner owner_of(const model::Vip& vip, const model::Instance& instance);
 
 struct Asked {
@@ -54,6 +55,9 @@ struct Member {
   std::string load_asked;          // what is asked there, in words
   std::optional<uint32_t> health;  // in HealthChecks
   std::string health_asked;
+  // The VIP's name, or for one of a former process its address.
+  std::string vip_text() const { return vip.empty() ? text_of(owner.vip) : vip; }
+
   bool is_up = false;  // healthy, not in maintenance, with a next hop
   Nanos up_since = 0;  // 0: since before this process
   Weighed weighed;

@@ -106,8 +106,9 @@ Result<> Neighbours::open() {
   query_.reset(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC));
   events_.reset(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!query_ || !events_) return fail_errno("open the kernel's routes", errno);
-  constexpr unsigned int kGroups =
-      RTMGRP_NEIGH | RTMGRP_LINK | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
+  constexpr unsigned int kGroups = RTMGRP_NEIGH | RTMGRP_LINK | RTMGRP_IPV4_ROUTE |
+                                   RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE |
+                                   1U << (RTNLGRP_IPV6_RULE - 1);
   if (mnl_socket_bind(query_.get(), 0, MNL_SOCKET_AUTOPID) < 0 ||
       mnl_socket_bind(events_.get(), kGroups, MNL_SOCKET_AUTOPID) < 0)
     return fail_errno("bind to the kernel's routes", errno);
@@ -162,6 +163,8 @@ void Neighbours::take(const nlmsghdr* message) {
       break;
     case RTM_NEWROUTE:
     case RTM_DELROUTE:
+    case RTM_NEWRULE:
+    case RTM_DELRULE:
       routes_moved_ = true;
       changed_soon();
       break;
@@ -286,12 +289,14 @@ void Neighbours::seek_missing() {
     const auto known = neighbours_.find(key);
     if (known == neighbours_.end() || (known->second.state & kSettled) == 0) seek(*watched.route);
   }
+  loop_.cancel(seek_timer_);
   seek_timer_ = loop_.after(kSeekTime, [this] { seek_missing(); });
 }
 
 void Neighbours::resolve_all() {
   for (auto& [address, watched] : watched_) watched.route = route_to(address);
   routes_moved_ = false;
+  seek_missing();
 }
 
 void Neighbours::changed_soon() {

@@ -4,9 +4,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <net/if.h>
-#include <netinet/in.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -126,20 +124,12 @@ json counters_of(const loader::LbProgram& program) {
   return object;
 }
 
-// Of a former process, whose names are not known.
-std::string text_of(const bl_vip_key& key) {
-  HostAddress address{.family = key.family};
-  std::ranges::copy(key.address.word, address.word.begin());
-  return fmt::format("{}/{}", key.protocol == IPPROTO_TCP ? "tcp" : "udp",
-                     model::to_string({to_string(address), ntohs(key.port_be)}));
-}
-
 json leaving_of(const Balancer& balancer) {
   json list = json::array();
   for (const auto& [index, member] : balancer.members()) {
     if (!member.is_leaving) continue;
     list.push_back({{"name", member.name},
-                    {"vip", member.vip.empty() ? text_of(member.owner.vip) : member.vip},
+                    {"vip", member.vip_text()},
                     {"address", to_string(member.address)},
                     {"entries", balancer.ager().entries_of(index)}});
   }

@@ -20,6 +20,12 @@ bool set(int settings_fd, const bl_settings& wanted) {
   return bpf_map_update_elem(settings_fd, &zero, &wanted, BPF_ANY) == 0;
 }
 
+uint32_t id_of(int map_fd) {
+  bpf_map_info info{};
+  uint32_t size = sizeof(info);
+  return bpf_obj_get_info_by_fd(map_fd, &info, &size) == 0 ? info.id : 0;
+}
+
 }  // namespace
 
 struct Capture::Ring {
@@ -76,10 +82,12 @@ Result<std::unique_ptr<Capture>> Capture::open(const std::string& pins,
   }
   auto made = open(settings_fd, captured_fd, settings, std::move(visit));
   // Closing it would take the rings out of the map again.
-  if (made)
+  if (made) {
     (*made)->captured_fd_ = captured_fd;
-  else
+    (*made)->pins_ = pins;
+  } else {
     close(captured_fd);
+  }
   return made;
 }
 
@@ -90,9 +98,20 @@ Result<std::unique_ptr<Capture>> Capture::open(const LbProgram& program,
   return open(settings_fd, program.captured_fd(), settings, std::move(visit));
 }
 
+bool Capture::is_current() const {
+  if (pins_.empty()) return true;
+  const int now = bpf_obj_get((pins_ + "/settings").c_str());
+  const bool is_same = now >= 0 && id_of(now) == id_of(settings_fd_);
+  if (now >= 0) close(now);
+  return is_same;
+}
+
 Result<> Capture::poll(uint32_t timeout_ms) {
   const int visited = perf_buffer__poll(ring_->buffer, static_cast<int>(timeout_ms));
   if (visited < 0 && visited != -EINTR) return fail_errno("read the tap", -visited);
+  if (visited <= 0 && !is_current())
+    return fail(ErrorCode::kState,
+                "other tables are in " + pins_ + " now: the balancer began anew");
   return {};
 }
 

@@ -35,18 +35,21 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // Waits for packets, no longer than that, and visits those that came; 0 does not wait.
+  // Waits for packets, no longer than that, and visits those that came; 0 does not wait. kState:
+  // other tables are pinned there by now, so none will come any more.
   Result<> poll(uint32_t timeout_ms);
   uint64_t lost() const { return lost_; }  // events for which the ring had no room
 
  private:
   struct Ring;
   Capture(int settings_fd, Visit visit);
+  bool is_current() const;
   static Result<std::unique_ptr<Capture>> open(int settings_fd, int captured_fd,
                                                const CaptureSettings& settings, Visit visit);
 
   int settings_fd_;
   int captured_fd_ = -1;  // if opened here
+  std::string pins_;      // likewise
   Visit visit_;
   uint64_t lost_ = 0;
   std::unique_ptr<Ring> ring_;

@@ -7,6 +7,7 @@
 #include <lb.skel.h>
 #include <linux/magic.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -99,8 +100,11 @@ Result<> make_pins(const std::string& folder) {
   if (folder.starts_with(std::string(kBpfFolder) + "/") && !is_bpf_file_system(kBpfFolder) &&
       mount("bpf", kBpfFolder, "bpf", 0, "mode=0700") != 0)
     return fail_errno(std::string("mount a BPF file system on ") + kBpfFolder, errno);
+  // Who can open a folder can lock it, and so keep balancers and captures from starting.
+  const mode_t mask = umask(0077);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
+  umask(mask);
   if (error) return fail_errno("make the folder " + folder, error.value());
   if (is_bpf_file_system(folder)) return {};
   return fail(ErrorCode::kInvalid, folder + " is not in a BPF file system (mount -t bpf)");

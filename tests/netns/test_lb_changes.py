@@ -64,6 +64,28 @@ def test_a_restart_loses_no_new_connection(net, run):
     assert balancer.status()["counters"]["no_instance"] == 0
 
 
+def test_next_hops_follow_rules_and_wait_for_an_answer(net, run):
+    """A policy rule alone moves a route; a next hop that does not answer takes nobody's place."""
+    build(net)
+    balancer = run([vip()])
+    balancer.wait_weights("both are up", web0=True, web1=True)
+
+    def hop():
+        return balancer.instances()["web0"]["next_hop"]
+    net.inside("lb", "ip", "link", "add", "silent", "type", "veth", "peer", "name", "nobody")
+    for link in ("silent", "nobody"):
+        net.inside("lb", "ip", "link", "set", link, "up")
+    net.inside("lb", "ip", "route", "add", "10.0.0.10/32", "dev", "silent", "table", "100")
+    time.sleep(0.5)
+    assert hop()["interface"] == "eth0"
+    net.inside("lb", "ip", "rule", "add", "to", "10.0.0.10", "lookup", "100")
+    wait_until(lambda: hop()["interface"] == "silent", 5, "the rule to be followed")
+    assert set(names_at(net)) == {"web0", "web1"}
+    net.inside("lb", "ip", "rule", "del", "to", "10.0.0.10", "lookup", "100")
+    wait_until(lambda: hop()["interface"] == "eth0", 5, "the rule to be gone")
+    assert set(names_at(net)) == {"web0", "web1"}
+
+
 def test_an_interface_that_comes_back_is_served_again(net, run):
     build(net)
     balancer = run([vip()])

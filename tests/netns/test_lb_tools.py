@@ -2,11 +2,14 @@
 """The commands of a running balancer before real servers: status, trace, ipvsadm, drain, capture,
 and /metrics as promtool reads it."""
 
+import contextlib
+import http.client
 import json
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -26,7 +29,8 @@ def running_balancer(net, run):
                    admin="127.0.0.1:9480")
     balancer.wait_weights("both are up", web0=True, web1=True)
     yield balancer
-    balancer.stop()
+    if balancer.process.running():
+        balancer.stop()
 
 
 def ask(balancer, *words, status=0, stdin=None):
@@ -88,6 +92,8 @@ def test_connections_are_listed(balancer):
     assert "and more than these 2" in ask(balancer, "connections", "--limit", "2")
     for words in (["--vip", "none"], ["--instance", "none"], ["--source", "x"], ["--limit", "0"]):
         ask(balancer, "connections", *words, status=2)
+    assert "10.0.0.10:80" in ask(balancer, "ipvsadm", "-Ln", "-t", f"{VIPS[0]}:80")
+    ask(balancer, "ipvsadm", "-Ln", "-t", "192.0.2.9:80", status=1)
     lines = ask(balancer, "ipvsadm", "-Lnc").splitlines()
     assert lines[0] == "IPVS connection entries" and len(lines) == 9
     assert any(line.startswith("TCP 13") and "ESTABLISHED 10.0.0.3:43000 " in line
@@ -144,10 +150,11 @@ def test_a_capture_holds_packets_with_their_verdicts(balancer, tmp_path):
             return file.exists() and file.stat().st_size > 10_000
         try:
             wait_until(has_packets, what="packets in the file")
-            second = subprocess.run([*words[:2], ballast_binary(), "lb", "capture", "-w",
-                                     tmp_path / "second", "--pins", balancer.pins],
-                                    capture_output=True, text=True, timeout=30, check=False)
+            had = file.stat().st_size
+            second = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False,
+                                    env={"BALLAST_LB_API": str(balancer.api)})
             assert second.returncode == 1 and "another capture runs" in second.stderr
+            assert file.stat().st_size >= had
         finally:
             capture.send_signal(signal.SIGINT)
             said = capture.communicate(timeout=20)[1]
@@ -159,6 +166,56 @@ def test_a_capture_holds_packets_with_their_verdicts(balancer, tmp_path):
                                timeout=30, check=False)
         assert shown.returncode == 0, shown.stderr
         assert f"> {VIPS[0]}.80: Flags [S]" in shown.stdout
+
+
+def test_a_capture_follows_names_and_ends_when_the_tables_are_others(balancer, tmp_path):
+    file = tmp_path / "out.pcapng"
+    words = ["nsenter", f"--net=/run/netns/{balancer.net.space('lb')}", ballast_binary(), "lb",
+             "capture", "-w", file, "--one-in", "1", "--pins", balancer.pins, "--vip"]
+    env = {"BALLAST_LB_API": str(balancer.api)}
+    wrong = subprocess.run([*words, "none"], capture_output=True, text=True, timeout=30, env=env,
+                           check=False)
+    assert wrong.returncode == 2 and "no VIP" in wrong.stderr and not file.exists()
+    with subprocess.Popen([*words, "web"], env=env, stderr=subprocess.PIPE, text=True) as capture:
+        wait_until(file.exists, what="the capture")
+        balancer.apply([vip(scheduler="static", names=("web1",))])
+        balancer.apply([{**vip(scheduler="static", names=("web1",)),
+                         "instance": [{"name": "renamed", "address": "10.0.0.11"}]}])
+
+        def has_name():
+            fetch(balancer, 1)
+            return b"instance renamed" in file.read_bytes()
+        wait_until(has_name, 10, "the new name in the file")
+        balancer.stop()
+        balancer.settings["connections"] = 4096
+        balancer.configure([vip(scheduler="static")])
+        balancer.begin()
+        said = capture.communicate(timeout=20)[1]
+        assert capture.returncode == 1 and "began anew" in said, said
+
+
+def test_ending_does_not_wait_for_who_asks(balancer):
+    def ask_on(is_over):
+        while not is_over.is_set():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                balancer.call("GET", "/v1/connections")
+    is_over = threading.Event()
+    askers = [threading.Thread(target=ask_on, args=[is_over]) for _ in range(24)]
+    for asker in askers:
+        asker.start()
+    time.sleep(0.5)
+    begun = time.monotonic()
+    balancer.stop()
+    took = time.monotonic() - begun
+    is_over.set()
+    for asker in askers:
+        asker.join()
+    assert took < 3, took
+
+
+def test_only_root_reaches_the_tables(balancer):
+    for folder in (balancer.pins, balancer.pins / "lock"):
+        assert folder.stat().st_mode & 0o077 == 0, folder
 
 
 def test_a_capture_that_is_killed_leaves_no_tap_on(balancer, tmp_path):
