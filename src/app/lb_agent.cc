@@ -22,9 +22,8 @@ constexpr const char* kMeasureGroup = "What is measured";
 
 constexpr const char* kFooter =
     "The balancer and its agents share a secret of 16 bytes or more. An agent answers only who\n"
-    "knows it, or one of several, and an answer is good for one question. HAProxy's agent-check "
-    "has no secret: bind\n"
-    "--agent-check to an address that only HAProxy reaches.\n"
+    "knows it, or one of several, and an answer is good for one question. HAProxy's\n"
+    "agent-check has no secret: bind --agent-check to an address that only HAProxy reaches.\n"
     "\n"
     "Exit status: 0 ended by a signal; 1 an address or a control group is not to be had; 2 wrong\n"
     "usage.";

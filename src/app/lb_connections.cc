@@ -4,24 +4,20 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "app/command_line.h"
 #include "app/flag_values.h"
+#include "app/json_text.h"
 #include "app/lb_client.h"
 #include "app/subcommand.h"
+#include "lb/connections.h"
 #include "telemetry/table.h"
 
 namespace ballast::app {
 namespace {
 
 using nlohmann::json;
-
-constexpr uint32_t kMostListed = 10'000;
-
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "-";
-}
 
 std::string seconds_of(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -54,39 +50,36 @@ std::string connections_text(const json& said) {
 int run_lb_connections(const Arguments& arguments) {
   LbClient client;
   bool as_json = false;
-  uint32_t limit = 1000;
-  std::string vip;
-  std::string instance;
-  std::string source;
+  lb::ConnectionFilter filter;
   const CommandLine command{
       .name = "ballast lb connections",
       .summary = "the connections in a running balancer's table",
       .flags = {{.name = "--vip",
                  .value = "NAME",
                  .help = "of this VIP",
-                 .set = text_into(vip, "a name")},
+                 .set = text_into(filter.vip, "a name")},
                 {.name = "--instance",
                  .value = "NAME",
                  .help = "with instances of this name",
-                 .set = text_into(instance, "a name")},
+                 .set = text_into(filter.instance, "a name")},
                 {.name = "--source",
                  .value = "ADDRESS",
                  .help = "of this client",
-                 .set = text_into(source, "an address")},
+                 .set = text_into(filter.source, "an address")},
                 {.name = "--limit",
                  .value = "COUNT",
                  .help = "at most so many, in no order",
-                 .default_text = "1000",
-                 .set = count_into(limit, kMostListed)},
+                 .default_text = std::to_string(filter.limit),
+                 .set = count_into(filter.limit, lb::kMostListed)},
                 {.name = "--json", .help = "as JSON", .set = switch_into(as_json)},
                 client.flag()},
       .footer =
           "A flow is here from its second packet on (TCP: from the client's answer to the\n"
           "instance). `ballast lb trace` asks for one, and says where new ones go."};
   if (const auto status = parse_command_line(command, arguments)) return *status;
-  const auto text = client.get(fmt::format("/v1/connections?vip={}&instance={}&source={}&limit={}",
-                                           percent_encoded(vip), percent_encoded(instance),
-                                           percent_encoded(source), limit));
+  const auto text = client.get(fmt::format(
+      "/v1/connections?vip={}&instance={}&source={}&limit={}", percent_encoded(filter.vip),
+      percent_encoded(filter.instance), percent_encoded(filter.source), filter.limit));
   if (!text) return lb_failed(command.name, text.error());
   if (as_json) {
     std::printf("%s\n", text->c_str());

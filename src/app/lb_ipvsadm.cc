@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/ipvs_command.h"
+#include "app/json_text.h"
 #include "app/lb_client.h"
 #include "app/subcommand.h"
+#include "lb/connections.h"
 
 namespace ballast::app {
 namespace {
@@ -136,11 +138,6 @@ std::string state_word(const json& connection) {
   return state == "closing" ? "FIN_WAIT" : "CLOSE";
 }
 
-std::string word_or_dash(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "-";
-}
-
 std::string connections_text(const json& said) {
   std::string out =
       "IPVS connection entries\n"
@@ -149,8 +146,8 @@ std::string connections_text(const json& said) {
     const auto expires = static_cast<uint64_t>(each.value("expires_s", 0.0));
     out += fmt::format("{} {:02}:{:02}  {:<11} {:<18} {:<18} {}\n",
                        each.value("protocol", "") == "tcp" ? "TCP" : "UDP", expires / 60,
-                       expires % 60, state_word(each), word_or_dash(each, "source"),
-                       word_or_dash(each, "destination"), word_or_dash(each, "address"));
+                       expires % 60, state_word(each), text_of(each, "source"),
+                       text_of(each, "destination"), text_of(each, "address"));
   }
   return out;
 }
@@ -158,7 +155,7 @@ std::string connections_text(const json& said) {
 Result<std::string> answer_of(const IpvsCommand& command, const LbClient& client) {
   if (command.kind == IpvsCommand::Kind::kHelp) return std::string(kHelp);
   if (command.shows_connections) {
-    const auto said = client.get("/v1/connections?limit=10000");
+    const auto said = client.get(fmt::format("/v1/connections?limit={}", lb::kMostListed));
     if (!said) return Unexpected(said.error());
     const json root = json::parse(*said, nullptr, false);
     if (root.is_object() && root.value("more", false))

@@ -49,7 +49,6 @@ constexpr const char* kFooter =
     "address\n"
     "is not to be had; 2 wrong usage or configuration.";
 
-constexpr uint32_t kMostConnections = 10'000;  // in one answer
 constexpr size_t kMostState = size_t{64} * model::kMiB;
 
 std::string error_json(const std::string& message) {
@@ -255,7 +254,7 @@ ApiAnswer Run::connections(const ApiRequest& request) {
     } else if (key == "source") {
       filter.source = value;
     } else if (key == "limit") {
-      const Result<> set = count_into(filter.limit, kMostConnections)(value);
+      const Result<> set = count_into(filter.limit, lb::kMostListed)(value);
       if (!set) return {400, error_json("limit: " + set.error().message)};
     } else {
       return {400, error_json(key + ": there are vip, instance, source and limit")};

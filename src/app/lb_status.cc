@@ -10,6 +10,7 @@
 
 #include "app/command_line.h"
 #include "app/flag_values.h"
+#include "app/json_text.h"
 #include "app/lb_client.h"
 #include "app/subcommand.h"
 #include "telemetry/table.h"
@@ -21,14 +22,6 @@ using nlohmann::json;
 using telemetry::Table;
 
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
-
-// What is not there, or null, is "-".
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  if (found == object.end() || found->is_null()) return "-";
-  if (found->is_string()) return found->get<std::string>();
-  return found->is_number_float() ? fmt::format("{:.3g}", found->get<double>()) : found->dump();
-}
 
 const json& part_of(const json& object, const char* key) {
   static const json kNone;

@@ -12,6 +12,8 @@
 
 namespace ballast::lb {
 
+inline constexpr uint32_t kMostListed = 10'000;  // in one answer
+
 // What they must have; empty: anything.
 struct ConnectionFilter {
   std::string vip;  // names
@@ -21,7 +23,7 @@ struct ConnectionFilter {
 };
 
 // What the table's entries are given names with. A copy, so that a walk through the table, which
-// may take a second, needs no loop.
+// may take half a second, needs no loop.
 struct ConnectionNames {
   struct Instance {
     std::string vip;
